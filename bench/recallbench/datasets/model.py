@@ -1,0 +1,76 @@
+"""A labelled set in memory: corpora, questions, labels."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+from recallstack.rows import Corpus
+
+Text = Annotated[str, Meta(min_length=1)]
+Grade = Annotated[int, Meta(ge=0, le=10)]
+Split = Literal["dev", "test"]
+
+
+class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Who asks: what scope and channel the question comes from; None is unknown."""
+
+    agent_scope: str | None = None
+    workspace_scope: str | None = None
+    channel: str | None = None
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """One labelled question. `relevant` maps memory ids of its corpus to grades (2 answers, 1 helps)."""
+
+    id: Text
+    text: str
+    corpus: Text = "main"
+    lang: str = ""
+    categories: tuple[str, ...] = ()
+    cluster: str | None = None
+    split: Split | None = None
+    now: dt.datetime | None = None
+    relevant: Mapping[str, Grade] = msgspec.field(default_factory=dict)
+    not_relevant: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    judged_by: tuple[str, ...] = ()
+    session: Session = Session()
+    expects_empty: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class SetInfo:
+    """What `dataset.toml` says of a set."""
+
+    name: str
+    version: str = "0"
+    description: str = ""
+    languages: tuple[str, ...] = ()
+    licence: str = ""
+    provenance: str = ""
+    primary_measure: str = "nDCG@5"
+    default_rel: int = 2
+    depth: int = 20
+    memory_unit: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSet:
+    """A labelled set, loaded and resolved: every label names a memory of the question's corpus.
+
+    corpora: by name, in file order. questions: in file order. notes: what the reader mended or dropped,
+    one line each (shown to the user, kept in the manifest).
+    """
+
+    info: SetInfo
+    corpora: Mapping[str, Corpus]
+    questions: tuple[Question, ...]
+    notes: tuple[str, ...] = ()
+    memories_hash: str = field(default="")
+    labels_hash: str = field(default="")
