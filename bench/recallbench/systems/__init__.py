@@ -1,0 +1,1 @@
+"""Systems under test and what they answer."""

@@ -1,0 +1,100 @@
+"""`recipe:NAME` and `recipe:FILE.toml`: the reference stack in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from recallstack.errors import InputError
+from recallstack.inject import Scope
+from recallstack.pipeline import Answer, Query, Retrieve, answer
+from recallstack.presets import preset
+from recallstack.recipes import InjectRecipe, Recipe, from_file, to_dict
+from recallstack.rows import Corpus
+from recallstack.trace import LOSSES, waterfall
+
+from recallbench.datasets.model import LabelledSet, Question
+from recallbench.systems.base import SystemRun
+
+
+def recipe_of(spec: str) -> Recipe:
+    """The recipe that a spec names: `NAME`, `recipe:NAME`, `FILE.toml`, `recipe:FILE.toml`.
+
+    Raises InputError for an unknown name, an unreadable file or a bad recipe.
+    """
+    name = spec.removeprefix("recipe:")
+    if not name:
+        raise InputError(f"--system {spec!r} names no recipe; see `recallbench recipes list`")
+    return from_file(Path(name)) if name.endswith(".toml") else preset(name)
+
+
+def query_of(question: Question) -> Query:
+    """The question as the stack sees it."""
+    session = question.session
+    return Query(question.text, Scope(session.agent_scope, session.workspace_scope))
+
+
+def answer_questions(
+    corpus: Corpus, questions: Sequence[Question], recipe: Recipe, depth: int, retrieve: Retrieve
+) -> Answer:
+    """One batch: questions of one corpus through one recipe."""
+    return answer(corpus, [query_of(question) for question in questions], recipe, depth, retrieve)
+
+
+class RecipeSystem:
+    """A recipe as a system under test. `retrieve` computes channel candidates or takes them from a cache."""
+
+    def __init__(self, recipe: Recipe, retrieve: Retrieve, progress: Callable[[str], None] | None = None) -> None:
+        self.recipe = recipe
+        self.name = recipe.name
+        self._retrieve = retrieve
+        self._progress = progress
+
+    def run(self, labelled: LabelledSet, depth: int) -> SystemRun:
+        """Answer every question of the set, corpus by corpus."""
+        count = len(labelled.questions)
+        ids: list[tuple[str, ...]] = [()] * count
+        scores: list[tuple[float, ...]] = [()] * count
+        losses: list[dict[str, str]] = [{} for _ in range(count)]
+        semantic = np.zeros(count, np.int32)
+        notes: list[str] = []
+        for name, corpus in labelled.corpora.items():
+            places = [i for i, question in enumerate(labelled.questions) if question.corpus == name]
+            if not places:
+                continue
+            questions = [labelled.questions[i] for i in places]
+            got = answer_questions(corpus, questions, self.recipe, depth, self._retrieve)
+            notes.extend(got.notes)
+            semantic[places] = got.semantic.sum(axis=1)
+            lost = _losses(corpus, questions, got)
+            for row, place in enumerate(places):
+                length = int(got.final.present[row].sum())
+                ids[place] = tuple(corpus.ids[got.final.ids[row, :length]])
+                scores[place] = tuple(got.final.scores[row, :length].tolist())
+                losses[place] = lost[row]
+            if self._progress:
+                self._progress(name)
+        capacity = self.recipe.max_items if isinstance(self.recipe, InjectRecipe) else None
+        return SystemRun(
+            self.name,
+            to_dict(self.recipe),
+            tuple(ids),
+            tuple(scores),
+            semantic,
+            np.zeros(count, np.bool_),
+            tuple(losses),
+            capacity,
+            tuple(dict.fromkeys(notes)),
+        )
+
+
+def _losses(corpus: Corpus, questions: Sequence[Question], got: Answer) -> list[dict[str, str]]:
+    wanted = [[m for m, grade in question.relevant.items() if grade > 0] for question in questions]
+    labels = np.full((len(questions), max(map(len, wanted), default=0)), -1, np.int32)
+    for row, one in enumerate(wanted):
+        labels[row, : len(one)] = [corpus.index[m] for m in one]
+    codes = waterfall(got.stages, got.final, labels)
+    return [
+        {m: LOSSES[code] for m, code in zip(one, row, strict=False)} for one, row in zip(wanted, codes, strict=True)
+    ]

@@ -1,0 +1,119 @@
+"""One recipe over a batch of questions of one corpus: channels, stages, the answer, the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recallstack.candidates import Candidates, Mask
+from recallstack.channels import Retrieved, retrieve
+from recallstack.fusion import apply_like_override, fuse
+from recallstack.inject import COSINE_HITS, Scope, build_rules, fetch_depth, inject
+from recallstack.recipes import InjectRecipe, Recipe, SearchRecipe
+from recallstack.rows import Corpus
+from recallstack.specs import CHANNEL_ORDER, ChannelName, ChannelSpec
+
+Retrieve = Callable[[Corpus, Sequence[str], ChannelSpec, int], Retrieved]
+"""How channel candidates are got: computed here, or from a cache that the caller keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question as the stack sees it."""
+
+    text: str
+    scope: Scope = Scope()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """Answers of a batch.
+
+    final: the rows that came back, best first. semantic: bool `[Q, N]`, which of them a channel brought.
+    stages: the rows that were left after each step, by name, in order; see `trace.STAGES` for their meaning.
+    notes: what a channel had to say (a dimension that did not fit, …), once each.
+    """
+
+    final: Candidates
+    semantic: Mask
+    stages: Mapping[str, Candidates]
+    notes: tuple[str, ...] = ()
+
+
+def needs(recipe: Recipe, top_k: int, corpus: Corpus) -> dict[ChannelName, tuple[ChannelSpec, int]]:
+    """The channels of a recipe with their settings and the depth that each must reach."""
+    if isinstance(recipe, InjectRecipe):
+        depth = max(fetch_depth(recipe), COSINE_HITS)
+        return {"vector": (recipe.vector, depth), "bm25": (recipe.bm25, depth)}
+    depth = (recipe.pool or 2 * top_k) + (0 if recipe.include_hidden else _hidden(corpus).sum())
+    return {name: (recipe.spec(name), int(depth)) for name in CHANNEL_ORDER if name in recipe.channels}
+
+
+def answer(
+    corpus: Corpus,
+    queries: Sequence[Query],
+    recipe: Recipe,
+    top_k: int,
+    retrieve: Retrieve = retrieve,
+) -> Answer:
+    """Answer Q queries with a recipe.
+
+    top_k: rows asked for; an injection returns at most its own `max_items`.
+    """
+    texts = [query.text for query in queries]
+    got = {
+        name: retrieve(corpus, texts, spec, depth)
+        for name, (spec, depth) in needs(recipe, top_k, corpus).items()
+    }
+    notes = tuple(dict.fromkeys(note for one in got.values() for note in one.notes))
+    channels = {name: one.candidates for name, one in got.items()}
+    if isinstance(recipe, SearchRecipe):
+        return _search(corpus, channels, recipe, top_k, notes)
+    embedded = got["vector"].embedded
+    result = inject(
+        channels["vector"],
+        channels["bm25"],
+        np.ones(len(queries), np.bool_),
+        np.ones(len(corpus), np.bool_) if embedded is None else embedded,
+        build_rules(corpus, [query.scope for query in queries], recipe),
+        recipe,
+    )
+    return Answer(result.final.head(top_k), result.semantic[:, :top_k], result.stages, notes)
+
+
+def _hidden(corpus: Corpus) -> Mask:
+    return np.array([m.archived or m.forgotten for m in corpus.memories], dtype=np.bool_)
+
+
+def _search(
+    corpus: Corpus,
+    channels: dict[ChannelName, Candidates],
+    recipe: SearchRecipe,
+    top_k: int,
+    notes: tuple[str, ...],
+) -> Answer:
+    stages: dict[str, Candidates] = dict(channels)
+    if not recipe.include_hidden:
+        hidden = _hidden(corpus)
+        channels = {
+            name: one.keep(~hidden[np.maximum(one.ids, 0)] & one.present) if len(corpus) else one
+            for name, one in channels.items()
+        }
+        stages.update({f"{name}.eligible": one for name, one in channels.items()})
+    pool = recipe.pool or 2 * top_k
+    channels = {name: one.head(pool) for name, one in channels.items()}
+    stages.update({f"{name}.pool": one for name, one in channels.items()})
+    plain = replace(recipe.fusion, like_override=False)
+    stages["fused"] = fuse(channels, plain, sum(one.width for one in channels.values()) or 1)
+    final = stages["fused"].head(top_k)
+    if recipe.fusion.like_override and _override_applies(recipe) and "keyword" in channels:
+        final = apply_like_override(final, channels["keyword"], top_k)
+        stages["overridden"] = final
+    return Answer(final, final.present, stages, notes)
+
+
+def _override_applies(recipe: SearchRecipe) -> bool:
+    """The legacy override acts on score and rank fusion in mode auto only (section 4)."""
+    return recipe.fusion.method in ("rrf", "minmax") and recipe.fusion.mode == "auto"
