@@ -27,6 +27,7 @@ class RankedLabels:
     semantic: int32 `[Q]`, returned memories that a channel contributed (not filled in by rules).
     chars: float64 `[Q]`, characters of what was returned; tokens: float64 `[Q]`, their estimate.
     rounds: float64 `[Q]`, rounds of the conversation in which the returned text is billed.
+    default_rel: the least grade that a binary measure counts where it names no `rel` of its own.
 
     Optional fields are None where the caller has no such facts; a measure that needs one says so.
     """
@@ -43,6 +44,7 @@ class RankedLabels:
     chars: Float | None = None
     tokens: Float | None = None
     rounds: Float | None = None
+    default_rel: int = 1
 
     @property
     def questions(self) -> int:
