@@ -20,12 +20,21 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
+
 from recallstack.candidates import Candidates
 from recallstack.channels import Retrieved, retrieve
 from recallstack.rows import Corpus
 from recallstack.specs import ChannelSpec, VectorSpec
 
-_LIBRARIES = ("recallbench", "numpy", "scipy", "scikit-learn", "faiss-cpu", "rank-bm25", "sentence-transformers")
+_LIBRARIES = (
+    "recallbench",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "faiss-cpu",
+    "rank-bm25",
+    "sentence-transformers",
+)
 _PORTABLE_EMBEDDERS = ("lsa", "hash3", "sentence-transformers:")
 
 
@@ -150,5 +159,3 @@ def cache_clear(folder: Path) -> int:
     count, _ = cache_info(folder)
     shutil.rmtree(folder / "candidates", ignore_errors=True)
     return count
-
-

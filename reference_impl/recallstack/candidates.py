@@ -47,7 +47,7 @@ class Candidates:
     @property
     def lengths(self) -> NDArray[np.int64]:
         """int64 `[Q]`: rows in each list."""
-        return self.present.sum(axis=1)
+        return np.asarray(self.present.sum(axis=1), np.int64)
 
     def head(self, depth: int) -> Candidates:
         """The first `depth` rows of each list."""
@@ -68,9 +68,7 @@ class Candidates:
         """Each list stably sorted by `keys` (float64 `[Q, N]`), highest first; ended places stay last."""
         descending = np.where(self.present, -keys, np.inf)
         order = np.argsort(descending, axis=1, kind="stable")
-        return Candidates(
-            np.take_along_axis(self.ids, order, axis=1), np.take_along_axis(self.scores, order, axis=1)
-        )
+        return Candidates(np.take_along_axis(self.ids, order, axis=1), np.take_along_axis(self.scores, order, axis=1))
 
     @classmethod
     def empty(cls, questions: int) -> Candidates:

@@ -179,7 +179,7 @@ def _minmax(channels: Mapping[ChannelName, Candidates], fusion: Fusion) -> Candi
 
 
 def _blend(channels: Mapping[ChannelName, Candidates], fusion: Fusion) -> Candidates:
-    """Weighted scores with the documented exceptions; mode `auto` only lays the lists one behind the other."""
+    """Weighted scores with the documented exceptions; mode `auto` lays the lists one behind the other."""
     if fusion.mode == "auto":
         return _first_seen([channels[name] for name in CHANNEL_ORDER if name in channels])
     names = [name for name in BLEND_ORDER if name in channels]

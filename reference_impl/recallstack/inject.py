@@ -40,7 +40,8 @@ class Rules:
     """What may be injected for each of S distinct scopes, over a corpus of n rows.
 
     eligible: bool `[S, n]`. multiplier: float64 `[S, n]`.
-    order: int32 `[S, n]`, eligible rows in rule order, -1 behind them. group: int64 `[Q]`, scope of a question.
+    order: int32 `[S, n]`, eligible rows in rule order, -1 behind them.
+    group: int64 `[Q]`, which scope a question has.
     """
 
     eligible: Mask
@@ -90,7 +91,7 @@ def build_rules(corpus: Corpus, scopes: Sequence[Scope], recipe: InjectRecipe) -
             multiplier[s] = np.where(foreign, FOREIGN_MULTIPLIER, OWN_MULTIPLIER)
         if recipe.drop_superseded:
             for m, seen in zip(memories, eligible[s].copy(), strict=True):
-                if seen and m.supersedes in corpus.index:
+                if seen and m.supersedes is not None and m.supersedes in corpus.index:
                     eligible[s, corpus.index[m.supersedes]] = False
         rows = np.flatnonzero(eligible[s])
         ranked = rows[np.lexsort((rows, -(worth * multiplier[s])[rows], tier[rows]))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Query:
     """One question as the stack sees it."""
 
     text: str
-    scope: Scope = Scope()
+    scope: Scope = field(default_factory=Scope)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +63,7 @@ def answer(
     top_k: rows asked for; an injection returns at most its own `max_items`.
     """
     texts = [query.text for query in queries]
-    got = {
-        name: retrieve(corpus, texts, spec, depth)
-        for name, (spec, depth) in needs(recipe, top_k, corpus).items()
-    }
+    got = {name: retrieve(corpus, texts, spec, depth) for name, (spec, depth) in needs(recipe, top_k, corpus).items()}
     notes = tuple(dict.fromkeys(note for one in got.values() for note in one.notes))
     channels = {name: one.candidates for name, one in got.items()}
     if isinstance(recipe, SearchRecipe):
@@ -94,7 +91,7 @@ def _search(
     top_k: int,
     notes: tuple[str, ...],
 ) -> Answer:
-    stages: dict[str, Candidates] = dict(channels)
+    stages: dict[str, Candidates] = {str(name): one for name, one in channels.items()}
     if not recipe.include_hidden:
         hidden = _hidden(corpus)
         channels = {
@@ -108,12 +105,7 @@ def _search(
     plain = replace(recipe.fusion, like_override=False)
     stages["fused"] = fuse(channels, plain, sum(one.width for one in channels.values()) or 1)
     final = stages["fused"].head(top_k)
-    if recipe.fusion.like_override and _override_applies(recipe) and "keyword" in channels:
+    if recipe.fusion.overrides and "keyword" in channels:
         final = apply_like_override(final, channels["keyword"], top_k)
         stages["overridden"] = final
     return Answer(final, final.present, stages, notes)
-
-
-def _override_applies(recipe: SearchRecipe) -> bool:
-    """The legacy override acts on score and rank fusion in mode auto only (section 4)."""
-    return recipe.fusion.method in ("rrf", "minmax") and recipe.fusion.mode == "auto"

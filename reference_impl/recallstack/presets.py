@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 from recallstack.errors import InputError
 from recallstack.fusion import Fusion
-from recallstack.recipes import INJECTION_SWITCHES, InjectRecipe, Recipe, SearchRecipe
-from recallstack.specs import BM25Spec
+from recallstack.recipes import INJECTION_SWITCHES, InjectRecipe, Recipe, SearchRecipe, with_switches
+from recallstack.specs import BM25Spec, ChannelName
 
-_ALL = ("keyword", "vector", "bm25", "entity")
+_ALL: tuple[ChannelName, ...] = ("keyword", "vector", "bm25", "entity")
 
 
 def _search() -> list[SearchRecipe]:
@@ -31,9 +31,7 @@ def _search() -> list[SearchRecipe]:
         ),
         SearchRecipe("vector-lsa", channels=("vector",), fusion=single, description="LSA cosine alone"),
         *(
-            SearchRecipe(
-                f"rrf-k{k}", channels=_ALL, fusion=Fusion("rrf", k=k), description=f"rank fusion, k = {k}"
-            )
+            SearchRecipe(f"rrf-k{k}", channels=_ALL, fusion=Fusion("rrf", k=k), description=f"rank fusion, k = {k}")
             for k in (1, 10, 60)
         ),
         SearchRecipe(
@@ -48,9 +46,7 @@ def _search() -> list[SearchRecipe]:
             fusion=Fusion("rrf", like_override=True),
             description="legacy: LIKE hits overwrite the fused order",
         ),
-        SearchRecipe(
-            "minmax", channels=_ALL, fusion=Fusion("minmax"), bm25=unit, description="min-max score fusion"
-        ),
+        SearchRecipe("minmax", channels=_ALL, fusion=Fusion("minmax"), bm25=unit, description="min-max score fusion"),
         SearchRecipe(
             "minmax-like-override",
             channels=_ALL,
@@ -58,9 +54,7 @@ def _search() -> list[SearchRecipe]:
             bm25=unit,
             description="legacy: LIKE hits overwrite the fused order",
         ),
-        SearchRecipe(
-            "blend-auto", channels=_ALL, fusion=Fusion("blend"), bm25=unit, description="LIKE, then the rest"
-        ),
+        SearchRecipe("blend-auto", channels=_ALL, fusion=Fusion("blend"), bm25=unit, description="LIKE, then the rest"),
         SearchRecipe(
             "blend-hybrid",
             channels=_ALL,
@@ -81,11 +75,10 @@ def injection_name(on: tuple[str, ...]) -> str:
 def _injections() -> list[InjectRecipe]:
     out = []
     for values in product((False, True), repeat=len(INJECTION_SWITCHES)):
-        switches = dict(zip(INJECTION_SWITCHES, values, strict=True))
-        on = tuple(name for name, value in switches.items() if value)
+        on = tuple(name for name, value in zip(INJECTION_SWITCHES, values, strict=True) if value)
         idle = " (capacity has no effect without dual)" if "capacity" in on and "dual" not in on else ""
         text = {0: "all four faults in", 4: "all four fixes in"}.get(len(on), f"fixed: {', '.join(on)}")
-        out.append(InjectRecipe(injection_name(on), description=text + idle, **switches))
+        out.append(with_switches(InjectRecipe(injection_name(on), description=text + idle), on))
     return out
 
 

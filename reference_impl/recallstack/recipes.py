@@ -7,6 +7,7 @@ import difflib
 import math
 import tomllib
 import typing
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -108,6 +109,17 @@ class InjectRecipe:
         return ("capacity",) if self.capacity and not self.dual else ()
 
 
+def with_switches(recipe: InjectRecipe, on: Collection[str]) -> InjectRecipe:
+    """The recipe with these of INJECTION_SWITCHES on and the others off."""
+    return dataclasses.replace(
+        recipe,
+        dual="dual" in on,
+        overfetch="overfetch" in on,
+        capacity="capacity" in on,
+        rerank="rerank" in on,
+    )
+
+
 Recipe = SearchRecipe | InjectRecipe
 _KINDS: dict[str, type[Any]] = {"search": SearchRecipe, "inject": InjectRecipe}
 
@@ -147,7 +159,7 @@ def from_dict(values: dict[str, Any], where: str) -> Recipe:
     if kind not in _KINDS:
         raise InputError(f"{where}: unknown recipe kind {kind!r}; use one of {', '.join(_KINDS)}")
     if not isinstance(values.get("name"), str) or not values["name"]:
-        raise InputError(f"{where}: the recipe has no name; add a line name = \"my-recipe\"")
+        raise InputError(f'{where}: the recipe has no name; add a line name = "my-recipe"')
     try:
         return typing.cast(Recipe, _build(_KINDS[kind], values, where, ""))
     except InputError as error:
@@ -194,7 +206,6 @@ def _build(kind: type[Any], values: Any, where: str, path: str) -> Any:
         except msgspec.ValidationError as error:
             raise InputError(f"{where}: recipe field {full!r}: {error}") from None
     return kind(**arguments)
-
 
 
 def describe_difference(a: Recipe, b: Recipe) -> list[tuple[str, str, str]]:

@@ -34,7 +34,9 @@ _STEPS: tuple[tuple[str, Loss], ...] = (
 
 
 def waterfall(stages: Mapping[str, Candidates], final: Candidates, labels: Ids) -> NDArray[np.int8]:
-    """int8 `[Q, L]`: position in LOSSES for each label (int32 `[Q, L]`, corpus positions, -1 padding), -1 padding.
+    """int8 `[Q, L]`: position in LOSSES of what became of each label, -1 for padding.
+
+    labels: int32 `[Q, L]`, corpus positions, -1 padding.
 
     A memory that came back is `kept`, however it got there (a rule may bring back what a stage lost).
     """

@@ -12,6 +12,16 @@ from numpy.typing import NDArray
 from recallbench.datasets.model import LabelledSet
 
 
+@dataclass(frozen=True, slots=True)
+class TraceRow:
+    """Where a labelled memory stood after a stage. question: place in the set; rank: 1-based."""
+
+    question: int
+    stage: str
+    rank: int
+    memory: str
+
+
 @dataclass(frozen=True, eq=False)
 class SystemRun:
     """What one system returned for each question of a set, in the set's order.
@@ -19,6 +29,7 @@ class SystemRun:
     ids: returned memory ids, best first. scores: the system's own, same shape.
     semantic: int32 `[Q]`, how many of them a channel contributed. failed: bool `[Q]`.
     losses: for each question, relevant memory id -> the stage that lost it; empty where nothing was traced.
+    trace: where each labelled memory stood after each stage; empty where nothing was traced.
     capacity: the most rows that the system gives; None is no limit.
     """
 
@@ -29,6 +40,7 @@ class SystemRun:
     semantic: NDArray[np.int32]
     failed: NDArray[np.bool_]
     losses: tuple[Mapping[str, str], ...] = ()
+    trace: tuple[TraceRow, ...] = ()
     capacity: int | None = None
     notes: tuple[str, ...] = ()
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+
+from recallbench.datasets.model import LabelledSet, Question
+from recallbench.systems.base import SystemRun, TraceRow
 from recallstack.errors import InputError
 from recallstack.inject import Scope
 from recallstack.pipeline import Answer, Query, Retrieve, answer
 from recallstack.presets import preset
 from recallstack.recipes import InjectRecipe, Recipe, from_file, to_dict
 from recallstack.rows import Corpus
-from recallstack.trace import LOSSES, waterfall
-
-from recallbench.datasets.model import LabelledSet, Question
-from recallbench.systems.base import SystemRun
+from recallstack.trace import LOSSES, stage_ranks, waterfall
 
 
 def recipe_of(spec: str) -> Recipe:
@@ -58,6 +58,7 @@ class RecipeSystem:
         scores: list[tuple[float, ...]] = [()] * count
         losses: list[dict[str, str]] = [{} for _ in range(count)]
         semantic = np.zeros(count, np.int32)
+        trace: list[TraceRow] = []
         notes: list[str] = []
         for name, corpus in labelled.corpora.items():
             places = [i for i, question in enumerate(labelled.questions) if question.corpus == name]
@@ -67,7 +68,8 @@ class RecipeSystem:
             got = answer_questions(corpus, questions, self.recipe, depth, self._retrieve)
             notes.extend(got.notes)
             semantic[places] = got.semantic.sum(axis=1)
-            lost = _losses(corpus, questions, got)
+            lost, traced = _follow(corpus, questions, places, got)
+            trace.extend(traced)
             for row, place in enumerate(places):
                 length = int(got.final.present[row].sum())
                 ids[place] = tuple(corpus.ids[got.final.ids[row, :length]])
@@ -84,17 +86,27 @@ class RecipeSystem:
             semantic,
             np.zeros(count, np.bool_),
             tuple(losses),
+            tuple(sorted(trace, key=lambda row: row.question)),
             capacity,
             tuple(dict.fromkeys(notes)),
         )
 
 
-def _losses(corpus: Corpus, questions: Sequence[Question], got: Answer) -> list[dict[str, str]]:
+def _follow(
+    corpus: Corpus, questions: Sequence[Question], places: Sequence[int], got: Answer
+) -> tuple[list[dict[str, str]], list[TraceRow]]:
+    """For each question the stage that lost each relevant memory, and where each stood after each stage."""
     wanted = [[m for m, grade in question.relevant.items() if grade > 0] for question in questions]
     labels = np.full((len(questions), max(map(len, wanted), default=0)), -1, np.int32)
     for row, one in enumerate(wanted):
         labels[row, : len(one)] = [corpus.index[m] for m in one]
     codes = waterfall(got.stages, got.final, labels)
-    return [
+    losses = [
         {m: LOSSES[code] for m, code in zip(one, row, strict=False)} for one, row in zip(wanted, codes, strict=True)
     ]
+    trace = []
+    for stage, rows in (*got.stages.items(), ("final", got.final)):
+        ranks = stage_ranks(rows, labels)
+        for row, column in zip(*np.nonzero(ranks), strict=True):
+            trace.append(TraceRow(places[row], stage, int(ranks[row, column]), wanted[row][column]))
+    return losses, trace

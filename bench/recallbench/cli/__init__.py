@@ -1,0 +1,93 @@
+"""The command line. Commands are loaded when they are called, so that `--help` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+OK, FAILED, BAD_INPUT, INCONCLUSIVE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 70, 130
+"""Exit codes (protocols, statistics and verdict)."""
+
+_COMMANDS = {
+    "run": "Run systems on labelled sets, measure and check them.",
+    "datasets": "List, check and show labelled sets.",
+    "recipes": "List, show and compare recipes.",
+    "explain": "One question through one recipe: every stage, and where each memory was lost.",
+    "sweep": "Choose a fusion recipe on dev questions, report it on test questions.",
+    "verify": "Known-answer tests of this installation.",
+    "cache": "Where channel candidates are kept, and how to drop them.",
+}
+"""name -> one line of help; `cli/NAME.py` holds the command under its own name."""
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: Any = getattr(importlib.import_module(f"recallbench.cli.{cmd_name}"), cmd_name)
+        return command  # type: ignore[no-any-return]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("recallbench")
+
+
+@click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="recallbench", message="%(prog)s %(version)s")
+def cli() -> None:
+    """recallbench: did the recall of an agent memory get better or worse, on which questions, at which step?
+
+    Exit codes: 0 fine; 1 something failed a check; 2 bad input or an invalid run; 70 a fault of recallbench
+    itself; 130 interrupted.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    from recallstack.errors import InputError
+
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):  # a lone surrogate in a question must not end a run
+                stream.reconfigure(errors="backslashreplace")
+        code = cli.main(arguments, prog_name="recallbench", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else OK
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        return _say(error.format_message(), BAD_INPUT)
+    except InputError as error:
+        return _say(str(error), BAD_INPUT)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output is gone (`| head`): nothing is wrong, and the exit must not print again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception:  # noqa: BLE001 (the last line of defence: shown whole, with its own exit code)
+        traceback.print_exc()
+        return _say("this is a fault of recallbench; please report it with the lines above", INTERNAL)
+
+
+def _say(message: str, code: int) -> int:
+    print(f"recallbench: error: {' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,175 @@
+"""`recallbench run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from recallbench.datasets.model import LabelledSet
+    from recallbench.evaluation import Evaluation
+    from recallbench.systems.base import System
+
+
+@click.command()
+@click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    required=True,
+    metavar="NAME|FOLDER",
+    help="A labelled set; `built-in` is every set that ships. Repeatable.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder or file of a public set (for example of locomo10.json).",
+)
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    required=True,
+    metavar="SPEC",
+    help="`rrf-k60`, `recipe:FILE.toml`; `presets`, `presets:search`, `presets:inject` name several. Repeatable.",
+)
+@click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME",
+    help="For example nDCG@5 or Success(rel=2)@5; the first is the primary one. Default: the set's own. Repeatable.",
+)
+@click.option("--baseline", metavar="SYSTEM", help="Also print paired differences to this system.")
+@click.option("--split", type=click.Choice(["dev", "test"]), help="Only the questions of this split.")
+@click.option("--category", "categories", multiple=True, help="Only questions of this category. Repeatable.")
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    help="Rows asked for. Default: the set's own or the deepest cutoff.",
+)
+@click.option(
+    "--by",
+    "by",
+    multiple=True,
+    metavar="GROUPING",
+    help="Tables by category, lang, corpus or split. Default: category and lang. Repeatable.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("out"),
+    show_default=True,
+    help="Folder for the run.",
+)
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run of the same inputs.")
+@click.option(
+    "--allow-zero",
+    multiple=True,
+    metavar="SYSTEM",
+    help="A system that may score 0 on every question. Repeatable.",
+)
+@click.option("--publish", is_flag=True, help="Replace ids and paths by stable hashes in what is written.")
+@click.option("--include-text", is_flag=True, help="Also write the texts of questions and memories.")
+@click.option("--no-cache", is_flag=True, help="Compute channel candidates anew and keep none.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of Markdown.")
+@click.option("--quiet", is_flag=True, help="Print the path of each run alone.")
+def run(datasets: tuple[str, ...], systems: tuple[str, ...], **options: Any) -> int:
+    """Run systems on labelled sets, measure and check them, and write each run to a folder.
+
+    Exit code 2 if a trust check fails (the run is INVALID, and is written all the same).
+    """
+    from recallbench.cli.show import print_json
+    from recallbench.datasets import registry
+    from recallstack.errors import InputError
+
+    if options["publish"] and options["include_text"]:
+        raise InputError("--publish hides ids and --include-text writes texts; give one of them")
+    names = [
+        name
+        for one in datasets
+        for name in ([each.name for each in registry.built_in()] if one == "built-in" else [one])
+    ]
+    done = [_one(registry.load(name, data=options["data"]), systems, options) for name in names]
+    if options["as_json"]:
+        from recallbench.summary import summary_values
+
+        print_json([{**summary_values(one, options["baseline"]), "path": str(path)} for one, path in done])
+    else:
+        for one, path in done:
+            if not options["quiet"]:
+                click.echo(_markdown(one, options))
+            click.echo(f"report: {path / 'summary.md'}")
+    for one, path in done:
+        if not one.valid:
+            click.echo(f"recallbench: INVALID run: {path}: see its checks", err=True)
+    return 0 if all(one.valid for one, _ in done) else 2
+
+
+def _markdown(evaluation: Evaluation, options: dict[str, Any]) -> str:
+    from recallbench.summary import summary_markdown
+
+    by = None
+    if options["by"]:
+        measures = [str(measure) for measure in evaluation.measures]
+        shown = [name for name in dict.fromkeys((measures[0], *measures)) if not name.startswith("Judged")]
+        by = dict.fromkeys(options["by"], shown if options["measures"] else shown[:1])
+    return summary_markdown(evaluation, options["baseline"], by)
+
+
+def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) -> tuple[Evaluation, Path]:
+    from recallbench.aggregate import GROUPINGS
+    from recallbench.cache import CandidateCache, cache_folder
+    from recallbench.cli.show import progress
+    from recallbench.datasets.select import select
+    from recallbench.evaluation import depth_for, evaluate, run_system
+    from recallbench.experiment import measures_for
+    from recallbench.runs import RunFolder, manifest_of, run_id
+    from recallbench.systems.specs import systems_of
+    from recallstack.errors import InputError
+    from recallstack.recipes import to_dict
+
+    for name in options["by"]:
+        if name not in GROUPINGS:
+            raise InputError(f"--by {name}: unknown grouping; use one of {', '.join(GROUPINGS)}")
+    labelled = whole
+    if options["split"] or options["categories"]:
+        labelled = select(whole, split=options["split"], categories=options["categories"] or None)
+    measures = measures_for(labelled, options["measures"])
+    depth = options["depth"] or depth_for(labelled, measures)
+    retrieve = CandidateCache(None if options["no_cache"] else cache_folder())
+    systems: list[System] = systems_of(specs, retrieve)
+    names = [system.name for system in systems]
+    if options["baseline"] is not None and options["baseline"] not in names:
+        raise InputError(f"--baseline {options['baseline']}: not among the systems: {', '.join(names)}")
+    settings = {
+        "depth": depth,
+        "split": options["split"],
+        "categories": list(options["categories"]),
+        "baseline": options["baseline"],
+        "allow_zero": list(options["allow_zero"]),
+        "publish": options["publish"],
+        "include_text": options["include_text"],
+    }
+    described = [to_dict(system.recipe) for system in systems]  # type: ignore[attr-defined]
+    folder = RunFolder(options["out"], run_id(labelled, described, measures, settings), options["resume"])
+    runs = []
+    with progress(labelled.info.name, len(systems), options["quiet"]) as step:
+        for system in systems:
+            got = folder.held(system.name, len(labelled.questions))
+            if got is None:
+                got = run_system(system, labelled, depth)
+                folder.keep(got)
+            runs.append(got)
+            step(system.name)
+    evaluation = evaluate(labelled, runs, measures, depth, split=options["split"], allow_zero=options["allow_zero"])
+    path = folder.finish(
+        evaluation,
+        manifest_of(evaluation, settings, seed=None, publish=options["publish"]),
+        baseline=options["baseline"],
+        publish=options["publish"],
+        include_text=options["include_text"],
+    )
+    return evaluation, path

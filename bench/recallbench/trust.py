@@ -1,0 +1,233 @@
+"""Trust checks: how an evaluation fails silently, checked on every run (protocols, trust checks)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recallbench.datasets.model import LabelledSet
+from recallbench.match import tie_bounds
+from recallbench.measures import Measure
+from recallbench.ranked import RankedLabels
+from recallbench.systems.base import SystemRun
+
+SATURATED = 0.98
+"""From this mean of the primary measure on, a set cannot tell systems apart."""
+JUDGED_ENOUGH = 0.95
+"""Below this mean of Judged@5 the figures of a system depend on hits that nobody judged."""
+
+Level = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. name: kebab case, stable; system: empty where it is about the whole run."""
+
+    level: Level
+    name: str
+    system: str
+    message: str
+
+
+def check_evaluation(
+    labelled: LabelledSet,
+    runs: Sequence[SystemRun],
+    ranked: Sequence[RankedLabels],
+    measures: tuple[Measure, ...],
+    values: NDArray[np.float64],
+    counts: NDArray[np.bool_],
+    depth: int,
+    allow_zero: Sequence[str] = (),
+) -> tuple[Check, ...]:
+    """All findings, errors first. The first measure is the primary one. values, counts: `[S, M, Q]`."""
+    found = [
+        *_answers(labelled, runs),
+        *_denominator(labelled, measures, counts),
+        *_zero(runs, measures[0], values[:, 0], counts[:, 0], allow_zero),
+        *_saturation(runs, measures, values, counts),
+        *_short_lists(runs, depth),
+        *_order(runs),
+        *_ties(labelled, runs, ranked, measures[0], values[:, 0], counts[:, 0]),
+        *_judged(runs, measures, values, counts),
+    ]
+    rank = {"error": 0, "warning": 1, "info": 2}
+    return tuple(sorted(found, key=lambda check: rank[check.level]))
+
+
+def _answers(labelled: LabelledSet, runs: Sequence[SystemRun]) -> Iterator[Check]:
+    for run in runs:
+        failed = int(run.failed.sum())
+        if failed:
+            first = labelled.questions[int(run.failed.argmax())].id
+            yield Check(
+                "error",
+                "failed-questions",
+                run.system,
+                f"no valid answer to {failed} of {len(run.failed)} questions (first: {first}); "
+                "each scores the worst value",
+            )
+        repeated = sum(len(one) - len(set(one)) for one in run.ids)
+        if repeated:
+            yield Check(
+                "warning",
+                "repeated-ids",
+                run.system,
+                f"{repeated} repeated ids; each counted once, at its first place",
+            )
+        for note in run.notes:
+            yield Check("warning", "system-note", run.system, note)
+
+
+def _denominator(labelled: LabelledSet, measures: tuple[Measure, ...], counts: NDArray[np.bool_]) -> Iterator[Check]:
+    if not counts[:, 0].any():
+        yield Check(
+            "error",
+            "nothing-measured",
+            "",
+            f"no question counts in {measures[0]}; the labels hold nothing for it",
+        )
+    empty = sum(not any(grade > 0 for grade in question.relevant.values()) for question in labelled.questions)
+    if empty:
+        yield Check(
+            "info",
+            "no-relevant",
+            "",
+            f"{empty} of {len(labelled.questions)} questions have no relevant memory; "
+            "they count in Abstain and Leak, not in recall",
+        )
+
+
+def _zero(
+    runs: Sequence[SystemRun],
+    primary: Measure,
+    values: NDArray[np.float64],
+    counts: NDArray[np.bool_],
+    allowed: Sequence[str],
+) -> Iterator[Check]:
+    if not primary.higher_is_better or not counts.any():
+        return
+    zero = [run.system for run, v, c in zip(runs, values, counts, strict=True) if c.any() and not v[c].any()]
+    strict = [name for name in zero if name not in allowed]
+    if len(zero) == len(runs) and strict:
+        yield Check(
+            "error",
+            "all-zero",
+            "",
+            f"{primary} is 0 on every question for every system: labels and returned ids do not meet; "
+            "allow it by name with --allow-zero SYSTEM if it is right",
+        )
+        return
+    for name in strict:
+        yield Check("warning", "zero", name, f"{primary} is 0 on every question")
+
+
+def _saturation(
+    runs: Sequence[SystemRun],
+    measures: tuple[Measure, ...],
+    values: NDArray[np.float64],
+    counts: NDArray[np.bool_],
+) -> Iterator[Check]:
+    primary = measures[0]
+    means = [v[c].mean() if c.any() else 0.0 for v, c in zip(values[:, 0], counts[:, 0], strict=True)]
+    if primary.higher_is_better and max(means) >= SATURATED:
+        best = runs[int(np.argmax(means))].system
+        yield Check(
+            "warning",
+            "saturated",
+            "",
+            f"{best} reaches {primary} {max(means):.3f}: saturated from {SATURATED} on, "
+            "the set cannot tell systems apart",
+        )
+    groups: list[list[int]] = []
+    for s in range(len(runs)):
+        for group in groups:
+            if np.array_equal(values[s], values[group[0]]):
+                group.append(s)
+                break
+        else:
+            groups.append([s])
+    for group in groups:
+        if len(group) > 1:
+            same = ", ".join(runs[s].system for s in group)
+            yield Check("warning", "equal-systems", "", f"equal in every measure on every question: {same}")
+
+
+def _short_lists(runs: Sequence[SystemRun], depth: int) -> Iterator[Check]:
+    for run in runs:
+        lengths = {len(one) for one, bad in zip(run.ids, run.failed, strict=True) if not bad}
+        if len(lengths) != 1 or len(run.ids) < 2:
+            continue
+        length = lengths.pop()
+        if 0 < length < min(depth, run.capacity or depth):
+            yield Check(
+                "warning",
+                "short-lists",
+                run.system,
+                f"always returns {length} rows where {depth} were asked for; a limit may have been swallowed",
+            )
+
+
+def _order(runs: Sequence[SystemRun]) -> Iterator[Check]:
+    for run in runs:
+        bad = sum(any(a < b for a, b in itertools.pairwise(one)) for one in run.scores)
+        if bad:
+            yield Check(
+                "info" if "kind" in run.spec else "warning",
+                "scores-not-in-order",
+                run.system,
+                f"scores do not fall along the list on {bad} of {len(run.scores)} questions; "
+                "the order of the list counts",
+            )
+
+
+def _ties(
+    labelled: LabelledSet,
+    runs: Sequence[SystemRun],
+    ranked: Sequence[RankedLabels],
+    primary: Measure,
+    values: NDArray[np.float64],
+    counts: NDArray[np.bool_],
+) -> Iterator[Check]:
+    for s, run in enumerate(runs):
+        bounds = tie_bounds(primary, labelled, run)
+        if bounds is None or not counts[s].any():
+            continue
+        worst, best = (float(one[counts[s]].mean()) for one in bounds)
+        if best - worst > 1e-12:
+            yield Check(
+                "info",
+                "ties",
+                run.system,
+                f"{primary} {float(values[s][counts[s]].mean()):.3f} lies between {min(worst, best):.3f} and "
+                f"{max(worst, best):.3f} over all orders of equal scores; the documented order counts",
+            )
+
+
+def _judged(
+    runs: Sequence[SystemRun],
+    measures: tuple[Measure, ...],
+    values: NDArray[np.float64],
+    counts: NDArray[np.bool_],
+) -> Iterator[Check]:
+    names = [str(measure) for measure in measures]
+    if "Judged@5" not in names:
+        return
+    m = names.index("Judged@5")
+    low = [
+        f"{run.system} {values[s, m][counts[s, m]].mean():.2f}"
+        for s, run in enumerate(runs)
+        if counts[s, m].any() and values[s, m][counts[s, m]].mean() < JUDGED_ENOUGH
+    ]
+    if low:
+        yield Check(
+            "info",
+            "unjudged",
+            "",
+            f"share of judged memories in the top 5 under {JUDGED_ENOUGH}: {', '.join(low)}; "
+            "unjudged hits count as not relevant",
+        )
