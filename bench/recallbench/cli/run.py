@@ -90,7 +90,7 @@ def run(datasets: tuple[str, ...], systems: tuple[str, ...], **options: Any) -> 
     names = [
         name
         for one in datasets
-        for name in ([each.name for each in registry.built_in()] if one == "built-in" else [one])
+        for name in ([each.name for each in registry.names()] if one == "built-in" else [one])
     ]
     done = [_one(registry.load(name, data=options["data"]), systems, options) for name in names]
     if options["as_json"]:
