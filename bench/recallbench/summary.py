@@ -71,13 +71,14 @@ def summary_markdown(
 ) -> str:
     """The summary as Markdown.
 
-    by: grouping -> measures shown in its table; None shows the primary measure and R@20, if measured, by
-    category and by language.
+    by: grouping -> measures shown in its tables; None shows the primary measure, nDCG@5 and R@20, where
+    measured, by category and by language (the order of recipes is not the same at both depths).
     """
     labelled = evaluation.labelled
     primary = str(evaluation.measures[0])
     if by is None:
-        shown = [name for name in (primary, "R@20") if name in map(str, evaluation.measures)]
+        wanted = dict.fromkeys((primary, "nDCG@5", "R@20"))
+        shown = [name for name in wanted if name in map(str, evaluation.measures)]
         by = {"category": shown, "lang": shown}
     where = f", {evaluation.split} split" if evaluation.split else ""
     parts = [

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+
 from recallstack.rows import Corpus
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -46,7 +47,14 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 @dataclass(frozen=True, eq=False)
 class SetInfo:
-    """What `dataset.toml` says of a set."""
+    """What `dataset.toml` says of a set; its keys are these fields, and only `name` must be there.
+
+    name: of the set, in tables and manifests. version: raised whenever memories or labels change.
+    description: one line. languages: codes such as `["zh", "en"]`. licence: of the data.
+    provenance: where memories and questions come from, and who judged them.
+    primary_measure: in the grammar of the measures. default_rel: the least grade that a binary measure
+    counts. depth: rows asked of each system. memory_unit: what one memory is, such as `a chat turn`.
+    """
 
     name: str
     version: str = "0"
@@ -65,7 +73,8 @@ class LabelledSet:
     """A labelled set, loaded and resolved: every label names a memory of the question's corpus.
 
     corpora: by name, in file order. questions: in file order. notes: what the reader mended or dropped,
-    one line each (shown to the user, kept in the manifest).
+    one line each (shown to the user, kept in the manifest). Hashes: see `hashing`; questions_hash covers what
+    systems are asked, labels_hash what measures are made from.
     """
 
     info: SetInfo
@@ -74,3 +83,4 @@ class LabelledSet:
     notes: tuple[str, ...] = ()
     memories_hash: str = field(default="")
     labels_hash: str = field(default="")
+    questions_hash: str = field(default="")

@@ -1,0 +1,54 @@
+"""A part of a labelled set: some splits, categories or languages, or the first questions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+from recallbench.datasets.hashing import labels_hash, questions_hash
+from recallbench.datasets.jsonl import nearest
+from recallbench.datasets.model import LabelledSet
+from recallstack.errors import InputError
+
+
+def select(
+    labelled: LabelledSet,
+    split: str | None = None,
+    categories: Collection[str] | None = None,
+    languages: Collection[str] | None = None,
+    limit: int | None = None,
+) -> LabelledSet:
+    """The questions that meet all conditions, in order; every corpus stays whole.
+
+    categories: a question of any of them stays. limit: at most so many questions, the first ones.
+    Raises InputError for a split, category or language that no question has, and where none is left.
+    """
+    questions = labelled.questions
+    if split is not None:
+        _known(labelled, "split", [split], {one.split for one in questions if one.split})
+        questions = tuple(one for one in questions if one.split == split)
+    if categories is not None:
+        _known(labelled, "category", categories, {name for one in questions for name in one.categories})
+        questions = tuple(one for one in questions if set(one.categories) & set(categories))
+    if languages is not None:
+        _known(labelled, "language", languages, {one.lang for one in questions if one.lang})
+        questions = tuple(one for one in questions if one.lang in languages)
+    if limit is not None:
+        if limit < 1:
+            raise InputError(f"limit is {limit}; it must be at least 1")
+        questions = questions[:limit]
+    if not questions:
+        raise InputError(f"set {labelled.info.name!r}: no question is left after the selection; widen it")
+    return dataclasses.replace(
+        labelled,
+        questions=questions,
+        labels_hash=labels_hash(questions),
+        questions_hash=questions_hash(questions),
+    )
+
+
+def _known(labelled: LabelledSet, what: str, wanted: Collection[str], have: Collection[str]) -> None:
+    for name in wanted:
+        if name not in have:
+            hint = nearest(name, sorted(have)) if have else "none is marked"
+            raise InputError(f"set {labelled.info.name!r}: no question is left of {what} {name!r}; {hint}")
