@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -48,6 +49,7 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("recallbench")
 
 
+@functools.cache
 def _versions() -> dict[str, str]:
     out = {}
     for name in _LIBRARIES:

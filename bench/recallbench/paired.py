@@ -34,7 +34,8 @@ def units_of(differences: Float, clusters: Sequence[str | None] | None = None) -
     if clusters is None or any(name is None for name in clusters):
         return Units(differences, np.ones(len(differences)))
     _, place = np.unique(np.array(clusters, dtype=np.str_), return_inverse=True)
-    return Units(np.bincount(place, weights=differences), np.bincount(place).astype(np.float64))
+    sums = np.bincount(place, weights=differences)
+    return Units(np.asarray(sums, np.float64), np.bincount(place).astype(np.float64))
 
 
 def randomization_p(units: Units, seed: int = 0, resamples: int = RESAMPLES) -> float:
@@ -53,15 +54,19 @@ def randomization_p(units: Units, seed: int = 0, resamples: int = RESAMPLES) -> 
     exact = len(sums) <= EXACT_UNITS
     found = permutation_test(
         (sums,),
-        np.sum,
+        _sum,
         permutation_type="samples",
         vectorized=True,
-        n_resamples=np.inf if exact else resamples,
+        n_resamples=2 ** len(sums) if exact else resamples,  # at or above the number of patterns: all of them
         batch=max(1, 4_000_000 // len(sums)),
         alternative="two-sided",
         rng=np.random.default_rng(seed),
     )
     return float(min(1.0, found.pvalue))
+
+
+def _sum(values: Float, axis: int = -1) -> Float:
+    return np.asarray(values.sum(axis=axis), np.float64)
 
 
 def bootstrap_interval(
@@ -93,7 +98,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     for place, index in enumerate(order):
         running = max(running, min(1.0, (len(p_values) - place) * p_values[index]))
         adjusted[index] = running
-    return adjusted.tolist()  # type: ignore[no-any-return]
+    return [float(one) for one in adjusted]
 
 
 @dataclass(frozen=True, slots=True)

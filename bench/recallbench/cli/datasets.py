@@ -66,7 +66,7 @@ def show(name: str, data: Path | None, question: str | None, as_json: bool) -> N
         "memories hash": labelled.memories_hash,
         "labels hash": labelled.labels_hash,
     }
-    counts = {
+    counts: dict[str, Counter[str]] = {
         "language": Counter(q.lang or "–" for q in questions),
         "category": Counter(category for q in questions for category in q.categories),
         "split": Counter(q.split or "–" for q in questions),

@@ -21,7 +21,7 @@ class Abstain(Measure):
 
     def values(self, ranked: RankedLabels) -> Float:
         semantic = self._held(ranked.semantic, "the number of memories that a channel contributed")
-        return (semantic.astype(np.int64) == 0).astype(np.float64)
+        return np.asarray(semantic.astype(np.int64) == 0, np.float64)
 
     def counts(self, ranked: RankedLabels) -> Mask:
         return self._held(ranked.expects_empty, "which questions nothing answers").astype(np.bool_)

@@ -20,4 +20,4 @@ class AP(Binary):
     def values(self, ranked: RankedLabels) -> Float:
         ranks = np.sort(np.where(self.hits(ranked), ranked.ranks, np.inf), axis=1)
         found = np.arange(1, ranks.shape[1] + 1) / ranks
-        return found.sum(axis=1) / np.maximum(self.total(ranked), 1)
+        return np.asarray(found.sum(axis=1) / np.maximum(self.total(ranked), 1), np.float64)

@@ -21,7 +21,7 @@ class Judged(Measure):
 
     def values(self, ranked: RankedLabels) -> Float:
         seen = (self.within(ranked.ranks) & (ranked.grades >= 0)).sum(axis=1)
-        return seen / np.maximum(np.minimum(ranked.returned, self.cutoff or 1), 1)
+        return np.asarray(seen / np.maximum(np.minimum(ranked.returned, self.cutoff or 1), 1), np.float64)
 
     def counts(self, ranked: RankedLabels) -> Mask:
         return (ranked.returned > 0) | ranked.failed

@@ -22,7 +22,7 @@ class Leak(Measure):
 
     def values(self, ranked: RankedLabels) -> Float:
         forbidden = self._held(ranked.forbidden, "the forbidden memories").astype(np.int32)
-        return self.within(forbidden).any(axis=1).astype(np.float64)
+        return np.asarray(self.within(forbidden).any(axis=1), np.float64)
 
     def counts(self, ranked: RankedLabels) -> Mask:
         forbidden = self._held(ranked.forbidden, "the forbidden memories").astype(np.int32)

@@ -37,7 +37,7 @@ class NDCG(Measure):
         ideal = (best / np.log2(np.arange(2, best.shape[1] + 2))).sum(axis=1)
         discount = np.log2(np.where(ranked.ranks > 0, ranked.ranks, 1) + 1.0)
         dcg = np.where(self.within(ranked.ranks), gain / discount, 0.0).sum(axis=1)
-        return np.divide(dcg, ideal, out=np.zeros(len(dcg)), where=ideal > 0)
+        return np.asarray(np.divide(dcg, ideal, out=np.zeros(len(dcg)), where=ideal > 0), np.float64)
 
     def counts(self, ranked: RankedLabels) -> Mask:
         return np.asarray((ranked.grades > 0).any(axis=1), np.bool_)

@@ -19,7 +19,7 @@ class P(Binary):
     needs_cutoff: ClassVar[bool] = True
 
     def values(self, ranked: RankedLabels) -> Float:
-        return self.hits(ranked).sum(axis=1) / float(self.cutoff or 1)
+        return np.asarray(self.hits(ranked).sum(axis=1) / float(self.cutoff or 1), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +32,4 @@ class Rprec(Binary):
     def values(self, ranked: RankedLabels) -> Float:
         total = self.total(ranked)
         found = self.relevant(ranked) & (ranked.ranks > 0) & (ranked.ranks <= total[:, None])
-        return found.sum(axis=1) / np.maximum(total, 1)
+        return np.asarray(found.sum(axis=1) / np.maximum(total, 1), np.float64)

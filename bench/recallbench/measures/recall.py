@@ -19,7 +19,7 @@ class R(Binary):
     needs_cutoff: ClassVar[bool] = True
 
     def values(self, ranked: RankedLabels) -> Float:
-        return self.hits(ranked).sum(axis=1) / np.maximum(self.total(ranked), 1)
+        return np.asarray(self.hits(ranked).sum(axis=1) / np.maximum(self.total(ranked), 1), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,4 +30,4 @@ class AllR(Binary):
     needs_cutoff: ClassVar[bool] = True
 
     def values(self, ranked: RankedLabels) -> Float:
-        return (self.hits(ranked).sum(axis=1) == self.total(ranked)).astype(np.float64)
+        return np.asarray(self.hits(ranked).sum(axis=1) == self.total(ranked), np.float64)

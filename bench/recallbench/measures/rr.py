@@ -19,4 +19,4 @@ class RR(Binary):
 
     def values(self, ranked: RankedLabels) -> Float:
         ranks = np.where(self.hits(ranked), ranked.ranks, np.inf)
-        return 1.0 / ranks.min(axis=1, initial=np.inf)
+        return np.asarray(1.0 / ranks.min(axis=1, initial=np.inf), np.float64)

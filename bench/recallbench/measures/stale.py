@@ -24,7 +24,7 @@ class Stale(Measure):
         old = self._held(ranked.superseded, "the superseded memories").astype(np.int32)
         new = self._held(ranked.successor, "their successors").astype(np.int32)
         newer = np.where(self.within(new), new, np.iinfo(np.int32).max)
-        return (self.within(old) & (old < newer)).any(axis=1).astype(np.float64)
+        return np.asarray((self.within(old) & (old < newer)).any(axis=1), np.float64)
 
     def counts(self, ranked: RankedLabels) -> Mask:
         old = self._held(ranked.superseded, "the superseded memories")

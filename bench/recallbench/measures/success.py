@@ -19,4 +19,4 @@ class Success(Binary):
     needs_cutoff: ClassVar[bool] = True
 
     def values(self, ranked: RankedLabels) -> Float:
-        return self.hits(ranked).any(axis=1).astype(np.float64)
+        return np.asarray(self.hits(ranked).any(axis=1), np.float64)
