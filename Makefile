@@ -33,7 +33,7 @@ $(VENV)/.perf: pyproject.toml constraints.txt | $(PY)
 
 bench: $(VENV)/.core
 	$(PY) -m recallbench verify
-	$(PY) -m recallbench bench --out $(OUT)
+	$(PY) -m recallbench run --dataset built-in --system presets --baseline inject-legacy --out $(OUT)
 
 test: $(VENV)/.test
 	$(PY) -m pytest -n auto -m "not st" tests

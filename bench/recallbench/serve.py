@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from recallstack.errors import InputError
-from recallstack.preretrieval.contract import SearchRequest, decode_request, encode
 
 from recallbench.serve_batch import AnswerBatch, Batcher
+from recallstack.errors import InputError
+from recallstack.preretrieval.contract import SearchRequest, decode_request, encode
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from recallstack.candidates import Scores
 from recallstack.channels import retrieve
 from recallstack.errors import InputError

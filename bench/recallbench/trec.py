@@ -14,16 +14,21 @@ from recallstack.errors import InputError
 
 _UNSAFE = re.compile(r"[\s%\x00-\x1f\x7f-\x9f]|\ufeff")
 
+EMPTY = "%"
+"""Field of an empty id: a `%` alone, which no other id becomes."""
+
 
 def quote_id(name: str) -> str:
     """An id as one field: white space, control characters, a byte-order mark and `%` percent-encoded as UTF-8."""
     encoded = _UNSAFE.sub(lambda found: quote(found[0], safe=""), name)
-    return encoded or "%00"
+    return encoded or EMPTY
 
 
 def unquote_id(field: str) -> str:
     """The id that `quote_id` made a field of; a field without `%XX` is itself."""
-    return "" if field == "%00" else unquote(field, errors="strict") if "%" in field else field
+    if field == EMPTY:
+        return ""
+    return unquote(field, errors="strict") if "%" in field else field
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

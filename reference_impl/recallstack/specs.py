@@ -43,11 +43,13 @@ class VectorSpec:
     embedder: `lsa`, `hash3`, `sentence-transformers:NAME_OR_PATH`, or a name given to `register_embedder`.
     instruction: prefixed to queries only.
     floor: hits with a cosine below it are dropped; None keeps all.
+    adaptive: hits below the adaptive threshold of the query are dropped (recall semantics, section 3).
     """
 
     embedder: str = "lsa"
     instruction: str = ""
     floor: float | None = None
+    adaptive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

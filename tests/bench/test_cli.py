@@ -42,7 +42,7 @@ def write_set(folder: Path, memories: list[object] = MEMORIES, questions: list[o
     return folder
 
 
-@pytest.fixture()
+@pytest.fixture
 def labelled(tmp_path: Path) -> Path:
     return write_set(tmp_path / "a set")
 
@@ -76,7 +76,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = "pandas sklearn faiss torch numpy scipy pyarrow rich msgspec".split()
+    heavy = ["pandas", "sklearn", "faiss", "torch", "numpy", "scipy", "pyarrow", "rich", "msgspec"]
     code = (
         "import sys, recallbench.cli as c\n"
         "assert c._run(['--help']) == 0\n"
@@ -168,7 +168,7 @@ def test_an_interrupted_run_goes_on(labelled: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(recipe.RecipeSystem, "run", run)
     arguments = run_arguments(labelled, tmp_path / "out", "--system", "rrf-k60")
     assert _run(arguments) == 130
-    assert [path.name for path in (tmp_path / "out").iterdir()][0].endswith(".partial")
+    assert next((tmp_path / "out").iterdir()).name.endswith(".partial")
     assert _run([*arguments, "--resume"]) == 0
     assert asked == ["bm25-okapi", "rrf-k60", "rrf-k60"]
     monkeypatch.undo()
@@ -279,6 +279,12 @@ def test_an_output_folder_that_cannot_be_written(
 def test_a_full_disk_leaves_nothing_half_written(labelled: Path, tmp_path: Path) -> None:
     """The kernel refuses to grow a file over 2 KB (RLIMIT_FSIZE): the same failure of write() as a full disk."""
     out = tmp_path / "out"
+    # Compiled kernels are cached on disk at their first use: that must not be what meets the limit.
+    subprocess.run(
+        [sys.executable, "-m", "recallbench", *run_arguments(labelled, tmp_path / "warm")],
+        check=True,
+        capture_output=True,
+    )
 
     def limit() -> None:
         import signal

@@ -13,8 +13,8 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from paths import CASES
+
 from recallbench.match import from_dicts, from_lists
 from recallbench.measures import compute_all, parse_measure, parse_measures
 from recallbench.measures.base import Measure
@@ -171,7 +171,7 @@ def test_a_bad_name_gets_one_line(text: str, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-ALL = "nDCG@5 AP AP@3 RR RR@2 R@3 P@3 Success@3 Rprec AllR@3 Judged@3".split()
+ALL = ["nDCG@5", "AP", "AP@3", "RR", "RR@2", "R@3", "P@3", "Success@3", "Rprec", "AllR@3", "Judged@3"]
 labels = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 3), max_size=8)
 lists = st.permutations("abcdefghij").flatmap(lambda ids: st.integers(0, 10).map(lambda n: list(ids[:n])))
 

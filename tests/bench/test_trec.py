@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_a_written_run_reads_back_in_the_same_order(
     }
     for one in back.values():
         scores = [one[name] for name in trec_order(one)]
-        assert all(a > b for a, b in zip(scores, scores[1:], strict=False))
+        assert all(a > b for a, b in itertools.pairwise(scores))
 
 
 @given(st.dictionaries(ANY, st.dictionaries(ANY, st.integers(-1, 4), min_size=1, max_size=4), min_size=1, max_size=4))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from paths import CASES
+
 from recallbench.verify import verify
 from recallstack.candidates import Candidates
 from recallstack.inject import Rules, Scope, build_rules, inject

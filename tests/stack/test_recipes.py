@@ -20,10 +20,21 @@ from recallstack.recipes import (
 )
 
 # Names from protocols.md, "Preset names".
-SEARCH = (
-    "keyword-only bm25-okapi bm25-lucene vector-lsa rrf-k1 rrf-k10 rrf-k60 rrf-weighted rrf-k60-like-override "
-    "minmax minmax-like-override blend-auto blend-hybrid"
-).split()
+SEARCH = [
+    "keyword-only",
+    "bm25-okapi",
+    "bm25-lucene",
+    "vector-lsa",
+    "rrf-k1",
+    "rrf-k10",
+    "rrf-k60",
+    "rrf-weighted",
+    "rrf-k60-like-override",
+    "minmax",
+    "minmax-like-override",
+    "blend-auto",
+    "blend-hybrid",
+]
 
 
 def test_every_documented_search_preset_is_there() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -13,12 +14,14 @@ import click
 OK, FAILED, BAD_INPUT, INCONCLUSIVE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 70, 130
 """Exit codes (protocols, statistics and verdict)."""
 
+_REPORT = "this is a fault of recallbench; please report it with the lines above"
 _COMMANDS = {
     "run": "Run systems on labelled sets, measure and check them.",
     "datasets": "List, check and show labelled sets.",
     "recipes": "List, show and compare recipes.",
     "explain": "One question through one recipe: every stage, and where each memory was lost.",
     "sweep": "Choose a fusion recipe on dev questions, report it on test questions.",
+    "serve": "Answer the pre-retrieval contract over a set or a folder of Markdown.",
     "verify": "Known-answer tests of this installation.",
     "cache": "Where channel candidates are kept, and how to drop them.",
 }
@@ -83,9 +86,16 @@ def _run(arguments: list[str] | None) -> int:
         # The reader of our output is gone (`| head`): nothing is wrong, and the exit must not print again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except OSError as error:
+        # Where an output file is named, the code that writes it says so; what is left is a disk without room
+        # (a compiled kernel's cache, a temporary file) or a fault of ours.
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            return _say(f"{error.filename or 'disk'}: {error.strerror}; make room and run again", BAD_INPUT)
+        traceback.print_exc()
+        return _say(_REPORT, INTERNAL)
     except Exception:  # noqa: BLE001 (the last line of defence: shown whole, with its own exit code)
         traceback.print_exc()
-        return _say("this is a fault of recallbench; please report it with the lines above", INTERNAL)
+        return _say(_REPORT, INTERNAL)
 
 
 def _say(message: str, code: int) -> int:

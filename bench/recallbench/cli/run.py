@@ -88,9 +88,7 @@ def run(datasets: tuple[str, ...], systems: tuple[str, ...], **options: Any) -> 
     if options["publish"] and options["include_text"]:
         raise InputError("--publish hides ids and --include-text writes texts; give one of them")
     names = [
-        name
-        for one in datasets
-        for name in ([each.name for each in registry.names()] if one == "built-in" else [one])
+        name for one in datasets for name in ([each.name for each in registry.names()] if one == "built-in" else [one])
     ]
     done = [_one(registry.load(name, data=options["data"]), systems, options) for name in names]
     if options["as_json"]:

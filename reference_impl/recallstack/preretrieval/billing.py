@@ -1,0 +1,29 @@
+"""What an injected text costs: it is billed again in every round in which it is in the context."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recallstack.errors import InputError
+from recallstack.preretrieval.switches import NO_SWITCHES, Switches
+
+
+def billed_tokens(
+    tokens: ArrayLike, first_round: ArrayLike, last_round: ArrayLike, switches: Switches = NO_SWITCHES
+) -> NDArray[np.int64]:
+    """int64 `[N]`: tokens billed for N injected texts, `tokens × rounds` (seed 004).
+
+    tokens: of each text. first_round: the round (model request, 1-based) that it was injected in.
+    last_round: the last round of its session; the three broadcast. Raises InputError for negative tokens or
+    a last round before the first.
+    """
+    size, first, last = np.broadcast_arrays(
+        np.asarray(tokens, np.int64), np.asarray(first_round, np.int64), np.asarray(last_round, np.int64)
+    )
+    if (size < 0).any():
+        raise InputError(f"tokens must not be negative, got {size.min()}")
+    if (first < 1).any() or (last < first).any():
+        raise InputError("rounds are 1-based and the last round is not before the round of the injection")
+    rounds = np.ones_like(size) if switches.billed_once else last - first + 1
+    return np.asarray(size * rounds, np.int64)
