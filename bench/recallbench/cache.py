@@ -36,7 +36,6 @@ _LIBRARIES = (
     "rank-bm25",
     "sentence-transformers",
 )
-_PORTABLE_EMBEDDERS = ("lsa", "hash3", "sentence-transformers:")
 
 
 def cache_folder() -> Path:
@@ -56,6 +55,11 @@ def _versions() -> dict[str, str]:
         with contextlib.suppress(PackageNotFoundError):
             out[name] = version(name)
     return out
+
+
+def _portable(embedder: str) -> bool:
+    """Whether the embedder's name says all that it is; a registered callable is known in this process only."""
+    return embedder in ("lsa", "hash3") or embedder.startswith("sentence-transformers:")
 
 
 class CandidateCache:
@@ -102,7 +106,7 @@ class CandidateCache:
         """None where the result has no identity that outlives the process (a registered callable)."""
         if self.folder is None:
             return None
-        if isinstance(spec, VectorSpec) and not spec.embedder.startswith(_PORTABLE_EMBEDDERS):
+        if isinstance(spec, VectorSpec) and not _portable(spec.embedder):
             return None
         return self.folder / "candidates" / f"{key}.npz"
 

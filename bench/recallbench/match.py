@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,11 +70,33 @@ def from_dicts(
     """Ranks of a run file's documents in trec_eval's order: score descending, then document id descending.
 
     Scores compare as float64 (trec_eval holds them as float32). Returns the questions of `qrels`, in order, and
-    their ranks; a question that the run lacks got an empty list.
+    their ranks; a question that the run lacks got an empty list. Ranks are counted, no list is sorted.
     """
     questions = list(qrels)
-    lists = [trec_order(run.get(question, {})) for question in questions]
-    return questions, from_lists([qrels[question] for question in questions], lists, default_rel=default_rel)
+    lists = [run.get(question, {}) for question in questions]
+    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+    scores = np.fromiter(chain.from_iterable(one.values() for one in lists), np.float64, int(lengths.sum()))
+    place = np.repeat(np.arange(len(lists)), lengths)
+    labels = list(qrels.values())
+    shape = (len(labels), max(map(len, labels), default=0))
+    ranks, grades = np.zeros(shape, np.int32), np.full(shape, PADDING, np.int16)
+    own = np.full(shape, np.nan)
+    for row, (one, returned) in enumerate(zip(labels, lists, strict=True)):
+        grades[row, : len(one)] = [max(grade, 0) for grade in one.values()]
+        own[row, : len(one)] = [returned.get(name, np.nan) for name in one]
+    for column in range(shape[1]):
+        mine = own[:, column]
+        higher = np.bincount(place[scores > mine[place]], minlength=len(lists))
+        equal = np.bincount(place[scores == mine[place]], minlength=len(lists))
+        ranks[:, column] = np.where(np.isnan(mine), 0, higher + 1)
+        for row in np.flatnonzero(equal > 1):  # equals stand by id, the greater one first
+            name = next(islice(labels[row], column, None))
+            tied = (other for other, score in lists[row].items() if score == mine[row])
+            ranks[row, column] += sum(other > name for other in tied)
+    returned_rows = lengths.astype(np.int32)
+    return questions, RankedLabels(
+        ranks, grades, returned_rows, np.zeros(len(lists), np.bool_), default_rel=default_rel
+    )
 
 
 def trec_order(scores: Mapping[str, float]) -> list[str]:

@@ -98,4 +98,4 @@ class Grid:
 
     def _named(self, weights: Weights) -> str:
         channels = [name for name in CHANNEL_ORDER if name in self.base.channels]
-        return "-".join(f"{name}{getattr(weights, name):g}" for name in channels)
+        return "-".join(f"{name}={getattr(weights, name):g}" for name in channels)
