@@ -89,7 +89,7 @@ def from_dicts(
         higher = np.bincount(place[scores > mine[place]], minlength=len(lists))
         equal = np.bincount(place[scores == mine[place]], minlength=len(lists))
         ranks[:, column] = np.where(np.isnan(mine), 0, higher + 1)
-        for row in np.flatnonzero(equal > 1):  # equals stand by id, the greater one first
+        for row in np.flatnonzero(equal > 1).tolist():  # equals stand by id, the greater one first
             name = next(islice(labels[row], column, None))
             tied = (other for other, score in lists[row].items() if score == mine[row])
             ranks[row, column] += sum(other > name for other in tied)

@@ -179,7 +179,7 @@ def address(listening: socket.socket) -> str:
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(where[:2], family=family, backlog=BACKLOG)  # type: ignore[arg-type]
+        return socket.create_server(where[:2], family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         raise InputError(f"cannot listen on {host}:{port}: {error}; choose another --host or --port") from None
 
