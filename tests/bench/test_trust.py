@@ -96,14 +96,14 @@ def test_repeated_ids_are_told_and_counted_once() -> None:
 
 def test_scores_out_of_order_warn() -> None:
     scores = ((0.1, 0.9, 0.5, 0.4, 0.3), (0.5, 0.4, 0.3, 0.2, 0.1))
-    assert "on 1 of 2 questions" in named(run(system("one", GOOD, scores=scores)), "scores-not-in-order")[0]
+    assert "(questions of 2; the order of the list counts): one 1" in named(run(system("one", GOOD, scores=scores)), "scores-not-in-order")[0]
 
 
 def test_ties_show_their_bounds_where_they_matter() -> None:
     scores = ((1.0, 1.0, 0.5, 0.4, 0.3), (1.0, 1.0, 0.3, 0.2, 0.1))
     message = named(run(system("one", GOOD, scores=scores)), "ties")[0]
     # nDCG@5 of rank 1 is 1, of rank 2 1/log2(3) = 0.631: q1 lies in [0.631, 1], q2 (c, b tied) too.
-    assert "0.815 lies between 0.631 and 1.000" in message
+    assert "one 0.815 in [0.631, 1.000]" in message
     same = ((1.0, 0.9, 0.4, 0.4, 0.3), (1.0, 0.9, 0.3, 0.3, 0.1))
     assert named(run(system("one", GOOD, scores=same)), "ties") == []
 
