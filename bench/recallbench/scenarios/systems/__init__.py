@@ -1,0 +1,1 @@
+"""The documented systems, played by the reference stack."""
