@@ -13,10 +13,10 @@ from recallstack.channels import retrieve
 from recallstack.errors import InputError
 from recallstack.inject import Scope
 from recallstack.pipeline import Query, Retrieve, answer
-from recallstack.preretrieval.context import cut
 from recallstack.preretrieval.contract import Hit, SearchRequest, SearchResponse
 from recallstack.recipes import InjectRecipe, Recipe
 from recallstack.rows import Corpus, Memory
+from recallstack.text import cut
 
 SNIPPET_CHARS = 500
 """Characters of a snippet (contract v0.2 recommends at most 500)."""

@@ -21,6 +21,8 @@ _COMMANDS = {
     "recipes": "List, show and compare recipes.",
     "explain": "One question through one recipe: every stage, and where each memory was lost.",
     "sweep": "Choose a fusion recipe on dev questions, report it on test questions.",
+    "scenarios": "Replay documented bug sequences: list, show, run, mutants.",
+    "notes": "Search a folder of your own Markdown notes: index, search, sync, status.",
     "serve": "Answer the pre-retrieval contract over a set or a folder of Markdown.",
     "verify": "Known-answer tests of this installation.",
     "cache": "Where channel candidates are kept, and how to drop them.",

@@ -41,10 +41,14 @@ def failures(expectations: Sequence[Expectation], saved: Mapping[str, Any]) -> l
     out = []
     for one in expectations:
         value = look_up(saved, one.path)
-        if value is MISSING:
+        arguments = one.arguments
+        if one.operator in PATHS:
+            arguments = (look_up(saved, str(arguments[0])),)
+        if value is MISSING or MISSING in arguments:
             out.append(Failure(one.where, one.text, f"nothing at {one.path}"))
-        elif not OPERATORS[one.operator].holds(value, *one.arguments):
-            out.append(Failure(one.where, one.text, f"{one.path} is {value!r}"))
+        elif not OPERATORS[one.operator].holds(value, *arguments):
+            other = f", {one.arguments[0]} is {arguments[0]!r}" if one.operator in PATHS else ""
+            out.append(Failure(one.where, one.text, f"{one.path} is {value!r}{other}"))
     return out
 
 
@@ -80,9 +84,14 @@ def _equal(value: Any, wanted: Any) -> bool:
     return type(value) is type(wanted) and value == wanted if isinstance(wanted, bool) else _close(value, wanted)
 
 
+PATHS = frozenset({"same", "differ"})
+"""Operators whose argument is a second path."""
+
 OPERATORS: Mapping[str, Operator] = {
     "equal": Operator(_equal, 1, "the value is this one (numbers within 1e-9)"),
     "not_equal": Operator(lambda value, other: not _equal(value, other), 1, "the value is another one"),
+    "same": Operator(_equal, 1, "the values at two paths are equal"),
+    "differ": Operator(lambda value, other: not _equal(value, other), 1, "the values at two paths differ"),
     "before": Operator(_before, 2, "the first is in the list, and the second is not above it"),
     "first": Operator(lambda value, one: bool(value) and value[0] == one, 1, "the list begins with this"),
     "contains": Operator(lambda value, one: one in value, 1, "the list holds this, or the text this piece"),

@@ -182,9 +182,7 @@ def _expectations(
             raise InputError(f"{where}: {operator} takes a path and {takes} more, got {arguments!r}")
         name = parts[0].partition(".")[0]
         if name not in saved:
-            raise InputError(
-                f"{where}: nothing is saved as {name!r}; saved: {', '.join(sorted(saved)) or 'nothing'}"
-            )
+            raise InputError(f"{where}: nothing is saved as {name!r}; saved: {', '.join(sorted(saved)) or 'nothing'}")
         text = f"{operator}: {arguments if not isinstance(arguments, list) else ', '.join(map(str, arguments))}"
         out.append(Expectation(operator, parts[0], tuple(parts[1:]), where, text))
     return tuple(out)

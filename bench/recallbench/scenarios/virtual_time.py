@@ -11,7 +11,9 @@ import asyncio
 import selectors
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any
+from typing import TypeVarTuple, Unpack
+
+Arguments = TypeVarTuple("Arguments")
 
 START_S = 1_000.0
 """The clock at the start of a loop: not 0, so that a time that was never set is no time of the run."""
@@ -48,7 +50,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self,
+        when: float,
+        callback: Callable[[Unpack[Arguments]], object],
+        *args: *Arguments,
+        context: Context | None = None,
     ) -> asyncio.TimerHandle:
         handle = super().call_at(when, callback, *args, context=context)
         self._timers = [*self.pending_timers(), handle]

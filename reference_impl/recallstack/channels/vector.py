@@ -97,7 +97,8 @@ def _unit(vectors: Vectors) -> tuple[Vectors, NDArray[np.bool_]]:
     return scaled / np.where(has, length, 1.0)[:, None], has
 
 
-def _checked(vectors: Vectors, count: int, name: str) -> Vectors:
+def checked(vectors: Vectors, count: int, name: str) -> Vectors:
+    """The same vectors. Raises InputError unless they are finite and one a text, `[count, dimensions]`."""
     if vectors.ndim != 2 or len(vectors) != count:
         raise InputError(
             f"embedder {name!r} returned an array of shape {vectors.shape} for {count} texts; "
@@ -108,12 +109,10 @@ def _checked(vectors: Vectors, count: int, name: str) -> Vectors:
     return vectors
 
 
-def retrieve(corpus: Corpus, queries: Sequence[str], spec: VectorSpec, depth: int) -> Retrieved:
-    """The channel. Embeddings are made once for each corpus and embedder.
+def index_of(corpus: Corpus, spec: VectorSpec) -> tuple[Embedder, VectorIndex]:
+    """The embedder, fitted if it must be, and the index of a corpus. Made once for each corpus and embedder.
 
-    Query vectors of other dimensions than the index's bring nothing, and a note. With `adaptive` the floor of a
-    query is the adaptive threshold (or `floor`, if that is higher). Raises InputError for an unknown embedder or
-    one that returns what is not a vector a text.
+    Raises InputError for an unknown embedder or one that returns what is not a vector a text.
     """
     base = resolve_embedder(spec.embedder)
 
@@ -121,13 +120,31 @@ def retrieve(corpus: Corpus, queries: Sequence[str], spec: VectorSpec, depth: in
     def build() -> tuple[object, Embedder, VectorIndex]:
         fitted = base.fit(corpus.texts) if isinstance(base, Fittable) else base
         vectors = fitted.encode_documents(corpus.texts)
-        return base, fitted, VectorIndex(_checked(vectors, len(corpus), spec.embedder))
+        return base, fitted, VectorIndex(checked(vectors, len(corpus), spec.embedder))
 
-    if not len(corpus) or not len(queries):
-        return Retrieved(Candidates.empty(len(queries)), embedded=np.zeros(len(corpus), np.bool_))
     _, embedder, index = per_corpus(corpus, ("vector", spec.embedder, id(base)), build)
+    return embedder, index
+
+
+def retrieve(corpus: Corpus, queries: Sequence[str], spec: VectorSpec, depth: int) -> Retrieved:
+    """The channel. Embeddings are made once for each corpus and embedder.
+
+    Query vectors of other dimensions than the index's bring nothing, and a note. With `adaptive` the floor of a
+    query is the adaptive threshold (or `floor`, if that is higher). Raises InputError for an unknown embedder or
+    one that returns what is not a vector a text.
+    """
+    if not len(corpus):
+        resolve_embedder(spec.embedder)  # an unknown one is an error with or without work to do
+        return Retrieved(Candidates.empty(len(queries)), embedded=np.zeros(0, np.bool_))
+    embedder, index = index_of(corpus, spec)
+    if not len(queries):
+        return Retrieved(Candidates.empty(0), embedded=index.embedded)
     asked = embedder.encode_queries([spec.instruction + query for query in queries])
-    asked = _checked(asked, len(queries), spec.embedder)
+    return search(index, queries, checked(asked, len(queries), spec.embedder), spec, depth)
+
+
+def search(index: VectorIndex, queries: Sequence[str], asked: Vectors, spec: VectorSpec, depth: int) -> Retrieved:
+    """The best `depth` rows for query vectors that are there already (float64 `[Q, dimensions]`)."""
     if asked.shape[1] != index.dimensions:
         note = (
             f"vector: query vectors of {spec.embedder!r} have {asked.shape[1]} dimensions, "

@@ -15,12 +15,13 @@ def billed_tokens(
     """int64 `[N]`: tokens billed for N injected texts, `tokens × rounds` (seed 004).
 
     tokens: of each text. first_round: the round (model request, 1-based) that it was injected in.
-    last_round: the last round of its session; the three broadcast. Raises InputError for negative tokens or
-    a last round before the first.
+    last_round: the last round of its session; the three broadcast. Raises InputError for a number that is not
+    whole, negative tokens or a last round before the first.
     """
-    size, first, last = np.broadcast_arrays(
-        np.asarray(tokens, np.int64), np.asarray(first_round, np.int64), np.asarray(last_round, np.int64)
-    )
+    given = np.broadcast_arrays(np.asarray(tokens), np.asarray(first_round), np.asarray(last_round))
+    if any(one.size and one.dtype.kind not in "iu" for one in given):
+        raise InputError("tokens and rounds must be whole numbers")
+    size, first, last = (one.astype(np.int64) for one in given)
     if (size < 0).any():
         raise InputError(f"tokens must not be negative, got {size.min()}")
     if (first < 1).any() or (last < first).any():

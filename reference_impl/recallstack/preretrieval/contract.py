@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from recallstack.errors import InputError
+from recallstack.text import cut
 
 HITS_LIMIT = 100
 """Most hits that an answer may hold when fewer were asked (choice). A few too many are cut by the caller,
@@ -142,6 +143,7 @@ def _plain(error: Exception, body: bytes) -> str:
         return "JSON that is nested too deeply"
     if isinstance(error, msgspec.ValidationError):
         what, _, path = str(error).partition(" - at `$")
+        what = cut(" ".join(what.split()), 200)  # it may quote what came
         return f"JSON with a bad field: {path.rstrip('`').lstrip('.') + ': ' if path else ''}{what}"
     constant = _constant(body)
     if constant:

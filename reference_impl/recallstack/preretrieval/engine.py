@@ -20,6 +20,7 @@ from recallstack.preretrieval.contract import (
     SearchRequest,
     SearchResponse,
     check_response,
+    encode,
 )
 from recallstack.preretrieval.log import FAILED, IDS_SECTION, PLUGIN, Event, LogEvent
 from recallstack.preretrieval.render import Rendered, render
@@ -64,6 +65,13 @@ class PreRetrievalConfig:
             raise InputError(f"pre-retrieval: min_score is {self.min_score}; it must be a finite number")
         if not (math.isfinite(self.timeout_s) and self.timeout_s > 0):
             raise InputError(f"pre-retrieval: timeout_s is {self.timeout_s}; it must be a number above 0")
+        try:  # now, because a request that cannot be sent would be met in the middle of a task
+            encode(SearchRequest(query="x", top_k=self.top_k, sources=self.sources, scope=self._scope()))
+        except (InputError, TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"pre-retrieval: sources or scope cannot be sent as JSON: {error}") from None
+
+    def _scope(self) -> dict[str, Any] | None:
+        return None if self.scope is None else dict(self.scope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +136,9 @@ class PreRetrieval:
             context = fold(log, pending, config.context_max_chars, config.switches)
         if not query and not context:
             return None
-        scope = None if config.scope is None else dict(config.scope)
-        return SearchRequest(query=query, context=context, top_k=config.top_k, sources=config.sources, scope=scope)
+        return SearchRequest(
+            query=query, context=context, top_k=config.top_k, sources=config.sources, scope=config._scope()
+        )
 
     def select(self, hits: Sequence[Hit], injected: Sequence[str] = ()) -> list[Hit]:
         """The hits that stay: `min_score`, then no document again, then the first `top_k`.

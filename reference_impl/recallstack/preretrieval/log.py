@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,7 +36,7 @@ class Event:
 
 
 def message_text(data: Mapping[str, Any]) -> str:
-    """The text of a message: `text`, or `content` as text or as blocks (text blocks, a line each).
+    """The text of a message: `text`, or `content` as text or as blocks (text blocks, a line each); else nothing.
 
     A message may stand under `message`, as assistant and tool messages of the public host do.
     """
@@ -48,7 +48,8 @@ def message_text(data: Mapping[str, Any]) -> str:
     content = data.get("text", data.get("content", ""))
     if isinstance(content, str):
         return content.strip()
-    blocks = [block for block in content if isinstance(block, Mapping) and block.get("type", "text") == "text"]
+    parts = content if isinstance(content, Sequence) else ()
+    blocks = [block for block in parts if isinstance(block, Mapping) and block.get("type", "text") == "text"]
     return "\n".join(str(block.get("text", "")) for block in blocks).strip()
 
 

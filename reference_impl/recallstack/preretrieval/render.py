@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recallstack.preretrieval.context import clean, cut
 from recallstack.preretrieval.contract import Hit
+from recallstack.text import clean, cut
 
 ELLIPSIS = "…"
 """What a cut text ends with; it counts against the budget."""

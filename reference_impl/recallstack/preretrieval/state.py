@@ -69,5 +69,9 @@ def _turn(data: Mapping[str, Any], otherwise: int) -> int:
 
 
 def _listed(source: Mapping[str, Any]) -> tuple[str, ...]:
-    sections = source.get("sections") or ()
-    return tuple(one for section in sections if section.get("name") == IDS_SECTION for one in read_ids(section["text"]))
+    sections = source.get("sections")
+    found: list[str] = []
+    for section in sections if isinstance(sections, Sequence) else ():
+        if isinstance(section, Mapping) and section.get("name") == IDS_SECTION:
+            found.extend(read_ids(str(section.get("text", ""))))
+    return tuple(found)
