@@ -11,7 +11,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -105,13 +105,17 @@ class RunFolder:
         baseline: str | None = None,
         publish: bool = False,
         include_text: bool = False,
+        lead: Callable[[Evaluation], str] | None = None,
     ) -> Path:
-        """Write all files and give the folder its name. Raises InputError if a file cannot be written."""
+        """Write all files and give the folder its name. Raises InputError if a file cannot be written.
+
+        lead: Markdown that `summary.md` begins with, made from the evaluation as it is written.
+        """
         with self._or_nothing():
             shutil.rmtree(self.partial / "answers")
             if publish:
                 evaluation = published(evaluation)
-            _write_all(self.partial, evaluation, manifest, baseline, include_text)
+            _write_all(self.partial, evaluation, manifest, baseline, include_text, lead(evaluation) if lead else "")
             old = self.path.with_name(f".{self.path.name}.old")
             if old.exists():
                 shutil.rmtree(old)
@@ -275,6 +279,7 @@ def _write_all(
     manifest: Mapping[str, Any],
     baseline: str | None,
     include_text: bool,
+    lead: str,
 ) -> None:
     questions = [question.id for question in evaluation.labelled.questions]
     (folder / "runs").mkdir()
@@ -289,7 +294,8 @@ def _write_all(
         _write_texts(folder, evaluation)
     (folder / "manifest.json").write_bytes(_json(manifest))
     (folder / "summary.json").write_bytes(_json(summary_values(evaluation, baseline)))
-    (folder / "summary.md").write_text(summary_markdown(evaluation, baseline), encoding="utf-8", newline="\n")
+    summary = "\n".join([*([lead] if lead else []), summary_markdown(evaluation, baseline)])
+    (folder / "summary.md").write_text(summary, encoding="utf-8", newline="\n")
 
 
 def _write_tables(folder: Path, evaluation: Evaluation) -> None:

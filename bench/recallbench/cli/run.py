@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from recallbench.datasets.model import LabelledSet
     from recallbench.evaluation import Evaluation
     from recallbench.systems.base import System
+    from recallstack.pipeline import Retrieve
 
 
 @click.command()
@@ -43,7 +44,20 @@ if TYPE_CHECKING:
     help="For example nDCG@5 or Success(rel=2)@5; the first is the primary one. Default: the set's own. Repeatable.",
 )
 @click.option("--baseline", metavar="SYSTEM", help="Also print paired differences to this system.")
+@click.option(
+    "--replay",
+    type=click.Choice(["sessions"]),
+    help="Ask the questions as turns of sessions, through one injection recipe, with each documented bug put back.",
+)
+@click.option("--turns", default=8, show_default=True, help="Replay: questions a session.")
+@click.option("--steps", default=2, show_default=True, help="Replay: model requests a turn.")
+@click.option("--latency-ms", default=300.0, show_default=True, help="Replay: of the embedding service, virtual.")
+@click.option("--step-ms", default=1000.0, show_default=True, help="Replay: how long the model takes, virtual.")
+@click.option("--rewinds", default=0.1, show_default=True, help="Replay: share of turns after a rewound one.")
+@click.option("--cancels", default=0.1, show_default=True, help="Replay: share of turns with a cancelled message.")
+@click.option("--seed", default=0, show_default=True, help="Replay: of the order of questions, rewinds and cancels.")
 @click.option("--split", type=click.Choice(["dev", "test"]), help="Only the questions of this split.")
+@click.option("--corpus", "corpora", multiple=True, help="Only questions of this corpus. Repeatable.")
 @click.option("--category", "categories", multiple=True, help="Only questions of this category. Repeatable.")
 @click.option(
     "--depth",
@@ -114,7 +128,25 @@ def _markdown(evaluation: Evaluation, options: dict[str, Any]) -> str:
         measures = [str(measure) for measure in evaluation.measures]
         shown = [name for name in dict.fromkeys((measures[0], *measures)) if not name.startswith("Judged")]
         by = dict.fromkeys(options["by"], shown if options["measures"] else shown[:1])
-    return summary_markdown(evaluation, options["baseline"], by)
+    text = summary_markdown(evaluation, options["baseline"], by)
+    if options["replay"]:
+        from recallbench.replay import cost_table
+
+        return f"{cost_table(evaluation)}\n{text}"
+    return text
+
+
+def _replayed(systems: list[System], options: dict[str, Any], retrieve: Retrieve) -> list[System]:
+    """The variants of the one injection recipe that was named."""
+    from recallbench.replay import Settings, replay_systems
+    from recallstack.errors import InputError
+    from recallstack.recipes import InjectRecipe
+
+    recipes = [getattr(system, "recipe", None) for system in systems]
+    if len(recipes) != 1 or not isinstance(recipes[0], InjectRecipe):
+        raise InputError("--replay sessions takes one injection recipe, for example --system inject-fixed")
+    names = ("turns", "steps", "latency_ms", "step_ms", "rewinds", "cancels", "seed")
+    return list(replay_systems(recipes[0], Settings(**{name: options[name] for name in names}), retrieve))
 
 
 def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) -> tuple[Evaluation, Path]:
@@ -124,21 +156,28 @@ def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) ->
     from recallbench.datasets.select import select
     from recallbench.evaluation import depth_for, evaluate, run_system
     from recallbench.experiment import measures_for
+    from recallbench.replay import cost_table
     from recallbench.runs import RunFolder, manifest_of, run_id
     from recallbench.systems.specs import systems_of
     from recallstack.errors import InputError
-    from recallstack.recipes import to_dict
 
     for name in options["by"]:
         if name not in GROUPINGS:
             raise InputError(f"--by {name}: unknown grouping; use one of {', '.join(GROUPINGS)}")
     labelled = whole
-    if options["split"] or options["categories"]:
-        labelled = select(whole, split=options["split"], categories=options["categories"] or None)
+    if options["split"] or options["categories"] or options["corpora"]:
+        labelled = select(
+            whole,
+            split=options["split"],
+            categories=options["categories"] or None,
+            corpora=options["corpora"] or None,
+        )
     measures = measures_for(labelled, options["measures"])
     depth = options["depth"] or depth_for(labelled, measures)
     retrieve = CandidateCache(None if options["no_cache"] else cache_folder())
     systems: list[System] = systems_of(specs, retrieve)
+    if options["replay"]:
+        systems = _replayed(systems, options, retrieve)
     names = [system.name for system in systems]
     if options["baseline"] is not None and options["baseline"] not in names:
         raise InputError(f"--baseline {options['baseline']}: not among the systems: {', '.join(names)}")
@@ -146,12 +185,14 @@ def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) ->
         "depth": depth,
         "split": options["split"],
         "categories": list(options["categories"]),
+        "corpora": list(options["corpora"]),
         "baseline": options["baseline"],
+        "replay": options["replay"],
         "allow_zero": list(options["allow_zero"]),
         "publish": options["publish"],
         "include_text": options["include_text"],
     }
-    described = [to_dict(system.recipe) for system in systems]  # type: ignore[attr-defined]
+    described = [system.spec for system in systems]
     folder = RunFolder(options["out"], run_id(labelled, described, measures, settings), options["resume"])
     runs = []
     with progress(labelled.info.name, len(systems), options["quiet"]) as step:
@@ -165,9 +206,12 @@ def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) ->
     evaluation = evaluate(labelled, runs, measures, depth, split=options["split"], allow_zero=options["allow_zero"])
     path = folder.finish(
         evaluation,
-        manifest_of(evaluation, settings, seed=None, publish=options["publish"]),
+        manifest_of(
+            evaluation, settings, seed=options["seed"] if options["replay"] else None, publish=options["publish"]
+        ),
         baseline=options["baseline"],
         publish=options["publish"],
         include_text=options["include_text"],
+        lead=cost_table if options["replay"] else None,
     )
     return evaluation, path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from recallbench.datasets.hashing import labels_hash, questions_hash
 from recallbench.datasets.jsonl import nearest
@@ -17,11 +17,13 @@ def select(
     categories: Collection[str] | None = None,
     languages: Collection[str] | None = None,
     limit: int | None = None,
+    corpora: Collection[str] | None = None,
 ) -> LabelledSet:
     """The questions that meet all conditions, in order; every corpus stays whole.
 
     categories: a question of any of them stays. limit: at most so many questions, the first ones.
-    Raises InputError for a split, category or language that no question has, and where none is left.
+    corpora: only questions of these.
+    Raises InputError for a split, category, language or corpus that there is not, and where none is left.
     """
     questions = labelled.questions
     if split is not None:
@@ -30,6 +32,9 @@ def select(
     if categories is not None:
         _known(labelled, "category", categories, {name for one in questions for name in one.categories})
         questions = tuple(one for one in questions if set(one.categories) & set(categories))
+    if corpora is not None:
+        _known(labelled, "corpus", corpora, labelled.corpora)
+        questions = tuple(one for one in questions if one.corpus in corpora)
     if languages is not None:
         _known(labelled, "language", languages, {one.lang for one in questions if one.lang})
         questions = tuple(one for one in questions if one.lang in languages)
@@ -47,8 +52,9 @@ def select(
     )
 
 
-def _known(labelled: LabelledSet, what: str, wanted: Collection[str], have: Collection[str]) -> None:
+def _known(labelled: LabelledSet, what: str, wanted: Collection[str], have: Iterable[str]) -> None:
+    known = sorted(have)
     for name in wanted:
-        if name not in have:
-            hint = nearest(name, sorted(have)) if have else "none is marked"
+        if name not in known:
+            hint = nearest(name, known) if known else "none is marked"
             raise InputError(f"set {labelled.info.name!r}: no question is left of {what} {name!r}; {hint}")

@@ -52,5 +52,9 @@ class System(Protocol):
     def name(self) -> str:
         """The name in tables and file names."""
 
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Everything that its answers depend on, as plain values."""
+
     def run(self, labelled: LabelledSet, depth: int) -> SystemRun:
         """Answer every question of the set with at most `depth` rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,11 @@ class RecipeSystem:
         self._retrieve = retrieve
         self._progress = progress
 
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The recipe as plain values."""
+        return to_dict(self.recipe)
+
     def run(self, labelled: LabelledSet, depth: int) -> SystemRun:
         """Answer every question of the set, corpus by corpus."""
         count = len(labelled.questions)
@@ -80,7 +86,7 @@ class RecipeSystem:
         capacity = self.recipe.max_items if isinstance(self.recipe, InjectRecipe) else None
         return SystemRun(
             self.name,
-            to_dict(self.recipe),
+            self.spec,
             tuple(ids),
             tuple(scores),
             semantic,
