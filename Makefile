@@ -11,7 +11,7 @@ PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint con
 .PHONY: bench test test-heavy lint perf clean help
 
 help:
-	@echo "make bench   the recipes on the built-in labelled sets; prints the path of the report"
+	@echo "make bench   all scenarios, and the recipes on the built-in labelled sets; prints the path of the report"
 	@echo "make test    all tests that need no heavy extra"
 	@echo "make test-heavy   the tests of the heavy extras (installs torch: the version in constraints.txt)"
 	@echo "make lint    Ruff, types, import contract"
@@ -38,6 +38,7 @@ $(VENV)/.perf: pyproject.toml constraints.txt | $(PY)
 
 bench: $(VENV)/.core
 	$(PY) -m recallbench verify
+	$(PY) -m recallbench scenarios run --markdown $(OUT)/scenarios.md
 	$(PY) -m recallbench run --dataset built-in --system presets --baseline inject-legacy --out $(OUT)
 
 test: $(VENV)/.test
