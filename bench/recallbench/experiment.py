@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from recallbench.aggregate import Cell, cells, differences
 from recallbench.cache import CandidateCache
@@ -136,6 +136,7 @@ def Experiment(
     *,
     baseline: str | None = None,
     split: str | None = None,
+    query: Literal["task", "context"] = "task",
     depth: int | None = None,
     data: Path | None = None,
     cache: Retrieve | None = None,
@@ -146,11 +147,13 @@ def Experiment(
 
     datasets: labelled sets, names of built-in ones, or folders. systems: System values, recipes, or specs
     (`rrf-k60`, `recipe:FILE.toml`). measures: in ir-measures' grammar; empty: the set's primary and defaults.
+    query: `context` asks with the conversation that a question comes with too, bounded as pre-retrieval does.
     baseline: the system that `compare` sets the others against. depth: rows asked for; None is the set's own
     or the deepest cutoff. data: where a public set lies. cache: how channel candidates are got; None computes
     them once and keeps them in memory.
     Raises InputError for unknown names, bad measures, or a set without questions.
     """
+    from recallbench.datasets.conversation import asked_with_context
     from recallbench.datasets.registry import load
     from recallbench.datasets.select import select
 
@@ -162,6 +165,8 @@ def Experiment(
     evaluations = []
     for whole in loaded:
         labelled = select(whole, split=split) if split else whole
+        if query == "context":
+            labelled = asked_with_context(labelled)
         chosen = measures_for(labelled, measures)
         rows = depth or depth_for(labelled, chosen)
         runs = []

@@ -31,7 +31,8 @@ def mean_interval(
     The point estimate is the mean over questions. With G >= 2 clusters the variance is that of cluster sums of
     residuals with the factor G/(G - 1) and G - 1 degrees of freedom (Cameron and Miller 2015, A Practitioner's
     Guide to Cluster-Robust Inference, equation 10 for a mean). All values equal: the interval is that value.
-    One value, or one cluster: the interval is unknown (NaN) unless all values are equal.
+    All of one cluster: the interval is over its questions, and says nothing of other clusters (clusters is 1, and
+    a table says so). One value: the interval is that value.
     """
     from scipy import stats
 
@@ -45,9 +46,7 @@ def mean_interval(
         groups = len(names)
     if np.ptp(values) == 0:
         return Interval(float(values[0]), float(values[0]), float(values[0]), n, groups)
-    if groups:
-        if groups == 1:
-            return Interval(mean, np.nan, np.nan, n, 1)
+    if groups > 1:
         sums = np.bincount(place, weights=values - mean, minlength=groups)
         error = float(np.sqrt(groups / (groups - 1) * np.sum(sums**2))) / n
         freedom = groups - 1

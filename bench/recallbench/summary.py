@@ -136,6 +136,8 @@ def _main(evaluation: Evaluation) -> str:
     counted = "; ".join(f"{name} over {'–'.join(map(str, ns))}" for name, ns in sizes.items())
     few = {cell.interval.clusters for cell in found if 0 < cell.interval.clusters < FEW_CLUSTERS}
     rough = f" Intervals over {max(few)} clusters (under {FEW_CLUSTERS}) are rough." if few else ""
+    if few == {1}:
+        rough = " All questions are of one cluster: the intervals are over its questions and say nothing of others."
     return "\n\n".join(
         [
             "## Results",

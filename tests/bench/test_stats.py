@@ -48,10 +48,15 @@ def test_clusters_of_one_question_are_students_interval(values: list[float]) -> 
 def test_all_equal_has_no_width_and_one_value_no_interval() -> None:
     same = mean_interval(np.zeros(7))
     assert (same.mean, same.low, same.high) == (0, 0, 0)
-    one_cluster = mean_interval(np.array([0.0, 1.0]), ["a", "a"])
-    assert one_cluster.mean == 0.5
-    assert math.isnan(one_cluster.low)
+    assert mean_interval(np.array([0.5]), ["a"]).high == 0.5
     assert math.isnan(mean_interval(np.array([])).mean)
+
+
+def test_of_one_cluster_the_interval_is_over_its_questions() -> None:
+    """0 and 1: standard error 0.5, t(1, 0.975) = 12.7062."""
+    one = mean_interval(np.array([0.0, 1.0]), ["a", "a"])
+    assert (one.mean, one.clusters) == (0.5, 1)
+    assert one.high == pytest.approx(0.5 + 12.706204736 * 0.5, abs=1e-6)
 
 
 def test_a_question_without_a_cluster_turns_clusters_off() -> None:

@@ -56,6 +56,13 @@ if TYPE_CHECKING:
 @click.option("--rewinds", default=0.1, show_default=True, help="Replay: share of turns after a rewound one.")
 @click.option("--cancels", default=0.1, show_default=True, help="Replay: share of turns with a cancelled message.")
 @click.option("--seed", default=0, show_default=True, help="Replay: of the order of questions, rewinds and cancels.")
+@click.option(
+    "--query",
+    type=click.Choice(["task", "context"]),
+    default="task",
+    show_default=True,
+    help="Ask with the question alone, or with the conversation that it comes with (bounded, as pre-retrieval does).",
+)
 @click.option("--split", type=click.Choice(["dev", "test"]), help="Only the questions of this split.")
 @click.option("--corpus", "corpora", multiple=True, help="Only questions of this corpus. Repeatable.")
 @click.option("--category", "categories", multiple=True, help="Only questions of this category. Repeatable.")
@@ -153,6 +160,7 @@ def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) ->
     from recallbench.aggregate import GROUPINGS
     from recallbench.cache import CandidateCache, cache_folder
     from recallbench.cli.show import progress
+    from recallbench.datasets.conversation import asked_with_context
     from recallbench.datasets.select import select
     from recallbench.evaluation import depth_for, evaluate, run_system
     from recallbench.experiment import measures_for
@@ -172,6 +180,8 @@ def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) ->
             categories=options["categories"] or None,
             corpora=options["corpora"] or None,
         )
+    if options["query"] == "context":
+        labelled = asked_with_context(labelled)
     measures = measures_for(labelled, options["measures"])
     depth = options["depth"] or depth_for(labelled, measures)
     retrieve = CandidateCache(None if options["no_cache"] else cache_folder())
@@ -186,6 +196,7 @@ def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) ->
         "split": options["split"],
         "categories": list(options["categories"]),
         "corpora": list(options["corpora"]),
+        "query": options["query"],
         "baseline": options["baseline"],
         "replay": options["replay"],
         "allow_zero": list(options["allow_zero"]),

@@ -1,0 +1,268 @@
+"""Judgements as a CSV file that a spreadsheet can edit, and their way into the labels of a set."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recallbench.datasets import jsonl
+from recallbench.datasets.model import LabelledSet, Question
+from recallbench.datasets.pool import Pair
+from recallstack.errors import InputError
+
+COLUMNS = ("question", "memory", "grade", "note", "question_text", "memory_text")
+"""Only the first four are read back."""
+FORBIDDEN = "f"
+GRADES = ("0", "1", "2", FORBIDDEN)
+"""0 does not help, 1 helps, 2 answers, f must not come back for this session. Empty: not judged yet."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One row. grade: one of GRADES, or empty. where: file and line."""
+
+    question: str
+    memory: str
+    grade: str = ""
+    note: str = ""
+    where: str = ""
+
+
+def rows_of(labelled: LabelledSet, pairs: Iterable[Pair]) -> list[Judgement]:
+    """Pairs as rows without a grade."""
+    return [Judgement(pair.question, pair.memory) for pair in pairs]
+
+
+def shown_texts(labelled: LabelledSet, row: Judgement) -> tuple[str, str]:
+    """What a judge reads: the question with its conversation and session, and the memory."""
+    question = {one.id: one for one in labelled.questions}[row.question]
+    return _question_text(question), _memory_text(labelled, question, row.memory)
+
+
+def _question_text(question: Question) -> str:
+    lines = [f"{entry.role}: {entry.text}" for entry in question.context]
+    lines.append(f"user: {question.text}" if lines else question.text)
+    session = question.session
+    known = {"agent": session.agent_scope, "workspace": session.workspace_scope, "channel": session.channel}
+    told = [f"{name} {value}" for name, value in known.items() if value]
+    if question.now is not None:
+        told.append(f"asked at {question.now:%Y-%m-%d %H:%M}")
+    return "\n".join([*lines, *([f"({', '.join(told)})"] if told else [])])
+
+
+def _memory_text(labelled: LabelledSet, question: Question, name: str) -> str:
+    corpus = labelled.corpora[question.corpus]
+    memory = corpus.memories[corpus.index[name]]
+    told = [f"updated {memory.updated_at:%Y-%m-%d}"] if memory.updated_at else []
+    told += [f"supersedes {memory.supersedes}"] if memory.supersedes else []
+    told += [
+        f"{what} {value}"
+        for what, value in (("agent", memory.agent_scope), ("workspace", memory.workspace_scope))
+        if value
+    ]
+    told += [memory.sensitivity] if memory.sensitivity != "public" else []
+    text = memory.text.strip()
+    return f"{text}\n({', '.join(told)})" if told else text
+
+
+def write(path: Path, labelled: LabelledSet, rows: Sequence[Judgement]) -> None:
+    """Write the rows with their texts, whole or not at all. Raises InputError if the file cannot be written.
+
+    Cells that a spreadsheet would take for a formula begin with an apostrophe.
+    """
+    questions = {one.id: _question_text(one) for one in labelled.questions}
+    by_id = {one.id: one for one in labelled.questions}
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\r\n")
+    table.writerow(COLUMNS)
+    for row in rows:
+        text = _memory_text(labelled, by_id[row.question], row.memory)
+        cells = (row.question, row.memory, row.grade, row.note, questions[row.question], text)
+        table.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(out.getvalue(), encoding="utf-8-sig", errors="replace", newline="")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def read(path: Path, labelled: LabelledSet) -> list[Judgement]:
+    """The rows of a file. Raises InputError with file and line: a column is missing, an unknown question or memory,
+    a grade that is none, a pair twice with different grades."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            table = csv.DictReader(file)
+            missing = [name for name in COLUMNS[:3] if name not in (table.fieldnames or ())]
+            if missing:
+                raise InputError(f"{path}:1: the column {missing[0]!r} is missing; the first line names the columns")
+            rows = [_row(cells, labelled, f"{path}:{table.line_num}") for cells in table]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    except csv.Error as error:
+        raise InputError(f"{path}: not a CSV file: {error}") from None
+    seen: dict[tuple[str, str], Judgement] = {}
+    for row in rows:
+        first = seen.setdefault((row.question, row.memory), row)
+        if first.grade != row.grade:
+            raise InputError(f"{row.where}: {row.question} and {row.memory} have another grade at {first.where}")
+    return list(seen.values())
+
+
+def _row(cells: Mapping[str, Any], labelled: LabelledSet, where: str) -> Judgement:
+    def cell(name: str) -> str:
+        return (cells.get(name) or "").strip()
+
+    questions = {one.id: one for one in labelled.questions}
+    question = cell("question") if cell("question") in questions else cell("question").removeprefix("'")
+    if question not in questions:
+        raise InputError(f"{where}: no question {question!r} in {labelled.info.name}")
+    index = labelled.corpora[questions[question].corpus].index
+    memory = cell("memory") if cell("memory") in index else cell("memory").removeprefix("'")
+    if memory not in index:
+        raise InputError(f"{where}: no memory {memory!r} in the corpus of question {question}")
+    grade = cell("grade").lower().removesuffix(".0")  # spreadsheets write 2 as 2.0
+    if grade and grade not in GRADES:
+        raise InputError(f"{where}: grade is {cell('grade')!r}; use one of {', '.join(GRADES)}, or leave it empty")
+    return Judgement(question, memory, grade, cell("note"), where)
+
+
+def apply(folder: Path, rows: Sequence[Judgement], judge: str, replace_old: bool = False) -> int:
+    """Write judgements into `questions.jsonl` of a native set; how many were new.
+
+    judge: who judged, added to `judged_by`. replace_old: a pair that is labelled takes the new grade; without it
+    another grade is an error. The file is replaced whole or not at all; lines without a new judgement stay as they
+    are. Raises InputError for a set that has no such file, and for a pair that is labelled otherwise.
+    """
+    path = folder / "questions.jsonl"
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; judgements go into a native set (see `recallbench datasets convert`)")
+    by_question: dict[str, list[Judgement]] = {}
+    for row in rows:
+        if row.grade:
+            by_question.setdefault(row.question, []).append(row)
+    lines, new = [], 0
+    for line in jsonl.text(path).splitlines():
+        values = msgspec.json.decode(line) if line.strip() else {}
+        own = by_question.get(values.get("id"), [])
+        changed = sum([_put(values, row, replace_old) for row in own])
+        if changed:
+            values["judged_by"] = list(dict.fromkeys([*values.get("judged_by", []), judge]))
+        new += changed
+        lines.append(msgspec.json.encode(values).decode() if changed else line)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written: {error.strerror}; nothing was changed") from None
+    return new
+
+
+def _put(values: dict[str, Any], row: Judgement, replace_old: bool) -> bool:
+    """One judgement into a question as written; whether it was new."""
+    old = _written_grade(values, row.memory)
+    if old == row.grade:
+        return False
+    if old is not None and not replace_old:
+        raise InputError(
+            f"{row.where}: {row.question} and {row.memory} are labelled {old}, not {row.grade}; "
+            "give --replace to take the new grade"
+        )
+    _take_out(values, row.memory)
+    if row.grade in ("0", FORBIDDEN):
+        values.setdefault("not_relevant" if row.grade == "0" else "forbidden", []).append(row.memory)
+    elif isinstance(values.get("relevant", {}), dict):
+        values.setdefault("relevant", {})[row.memory] = int(row.grade)
+    else:
+        values["relevant"].append({"id": row.memory, "grade": int(row.grade)})
+    return True
+
+
+def _written_grade(values: Mapping[str, Any], memory: str) -> str | None:
+    """The grade of a memory that is labelled by its id; labels by snippet or file are left as they are."""
+    for field, grade in (("forbidden", FORBIDDEN), ("not_relevant", "0")):
+        if any(one == memory or (isinstance(one, dict) and one.get("id") == memory) for one in values.get(field, ())):
+            return grade
+    relevant = values.get("relevant", {})
+    if isinstance(relevant, dict):
+        return str(relevant[memory]) if memory in relevant else None
+    for one in relevant:
+        if one == memory or (isinstance(one, dict) and one.get("id") == memory):
+            return str(one.get("grade", 2)) if isinstance(one, dict) else "2"
+    return None
+
+
+def _take_out(values: dict[str, Any], memory: str) -> None:
+    for field in ("relevant", "not_relevant", "forbidden"):
+        held = values.get(field)
+        if isinstance(held, dict):
+            held.pop(memory, None)
+        elif held:
+            values[field] = [
+                one for one in held if one != memory and not (isinstance(one, dict) and one.get("id") == memory)
+            ]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two passes over the same pairs. kappa: Cohen's, unweighted; weighted: with linear weights on the grades.
+
+    A kappa between two passes of the makers says how consistent they are; it is no agreement of users.
+    """
+
+    pairs: int
+    same: int
+    kappa: float
+    weighted: float
+    table: Mapping[tuple[str, str], int]
+    differing: tuple[tuple[Judgement, str], ...]
+
+
+def agreement(labelled: LabelledSet, second: Sequence[Judgement]) -> Agreement:
+    """The labels of the set (first pass) against a second pass (Cohen 1960; weights: Cohen 1968).
+
+    Raises InputError where no pair was judged twice.
+    """
+    from sklearn.metrics import cohen_kappa_score
+
+    questions = {one.id: one for one in labelled.questions}
+    first: list[str] = []
+    twice: list[Judgement] = []
+    for row in second:
+        question = questions[row.question]
+        grade = str(min(question.relevant[row.memory], 2)) if row.memory in question.relevant else None
+        grade = "0" if grade is None and row.memory in question.not_relevant else grade
+        if row.grade in ("0", "1", "2") and grade is not None:
+            first.append(grade)
+            twice.append(row)
+    if not twice:
+        raise InputError("no pair of the file was judged in both passes; see `datasets pool --again`")
+    grades = [row.grade for row in twice]
+    cells = {(a, b): 0 for a in "012" for b in "012"}
+    for pair in zip(first, grades, strict=True):
+        cells[pair] += 1
+    same = sum(a == b for a, b in zip(first, grades, strict=True))
+    one_grade = len({*first, *grades}) == 1  # kappa is 0/0 there
+    return Agreement(
+        len(twice),
+        same,
+        1.0 if one_grade else float(cohen_kappa_score(first, grades)),
+        1.0 if one_grade else float(cohen_kappa_score(first, grades, weights="linear")),
+        cells,
+        tuple((replace(row), old) for row, old in zip(twice, first, strict=True) if row.grade != old),
+    )

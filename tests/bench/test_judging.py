@@ -1,0 +1,209 @@
+"""Pools and judgements: what nobody read, a CSV file that a spreadsheet edits, labels, agreement."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recallbench.datasets import judging, native
+from recallbench.datasets.judging import Judgement
+from recallbench.datasets.model import LabelledSet
+from recallbench.datasets.pool import Pair, leave_one_out, second_pass, unjudged
+from recallbench.measures import parse_measure
+from recallbench.systems.base import SystemRun
+from recallstack.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    out = tmp_path / "set"
+    out.mkdir()
+    (out / "dataset.toml").write_text('name = "tiny"\n')
+    memories = [{"id": f"m{i}", "content": f"=content {i}"} for i in range(6)]
+    (out / "memories.jsonl").write_text("".join(json.dumps(one) + "\n" for one in memories))
+    questions = [
+        {"id": "q1", "text": "one", "relevant": {"m0": 2}, "not_relevant": ["m1"], "judged_by": ["a"]},
+        {"id": "q2", "text": "two", "relevant": [{"snippet": "content 2"}, "m3"], "forbidden": ["m4"]},
+    ]
+    (out / "questions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in questions))
+    return out
+
+
+def system(name: str, *lists: tuple[str, ...]) -> SystemRun:
+    import numpy as np
+
+    scores = tuple(tuple(float(-i) for i in range(len(one))) for one in lists)
+    return SystemRun(name, {}, lists, scores, np.zeros(len(lists), np.int32), np.zeros(len(lists), np.bool_))
+
+
+def test_the_pool_is_the_union_of_the_tops_without_what_was_read(folder: Path) -> None:
+    """q1 has m0 and m1 read; q2 has m2, m3 and m4. At depth 2: q1 gives m2 (of b), q2 gives m0 and m5."""
+    labelled = native.read(folder)
+    runs = [system("a", ("m0", "m1", "m5"), ("m0", "m2")), system("b", ("m2", "m0"), ("m5", "m4"))]
+    assert set(unjudged(labelled, runs, 2)) == {Pair("q1", "m2"), Pair("q2", "m0"), Pair("q2", "m5")}
+    assert unjudged(labelled, runs, 2, seed=3) == unjudged(labelled, runs, 2, seed=3)
+    with pytest.raises(InputError, match="depth is 0"):
+        unjudged(labelled, runs, 0)
+
+
+def test_leave_one_out_drops_what_a_system_alone_brought(folder: Path) -> None:
+    """R@2 of q1 (only m0 answers) and q2 (m2 and m3). Of `a`: q1 1, q2 1/2 (m2). Only `a` brings m2, only `b` m3:
+    left out, q2 has the one answer m3, which `a` has not: 0. `b`: q1 1 (m0), q2 1/2; without m3 0."""
+    labelled = native.read(folder)
+    runs = [system("a", ("m0", "m1"), ("m2", "m0")), system("b", ("m0", "m5"), ("m3", "m0"))]
+    first, second = leave_one_out(labelled, runs, 2, parse_measure("R@2"))
+    assert (first.system, first.value, first.without, first.lost) == ("a", 0.75, 0.5, 1)
+    assert (second.value, second.without, second.lost) == (0.75, 0.5, 1)
+
+
+def test_a_second_pass_shows_a_share_of_what_was_judged_and_no_grade(folder: Path) -> None:
+    labelled = native.read(folder)
+    every = second_pass(labelled, 1)
+    assert set(every) == {Pair("q1", "m0"), Pair("q1", "m1"), Pair("q2", "m2"), Pair("q2", "m3")}
+    assert len(second_pass(labelled, 0.5)) == 2
+    assert [row.grade for row in judging.rows_of(labelled, every)] == ["", "", "", ""]
+    with pytest.raises(InputError, match="share is 0"):
+        second_pass(labelled, 0)
+
+
+def test_csv_and_back_keeps_pairs_and_makes_formulas_harmless(folder: Path, tmp_path: Path) -> None:
+    labelled = native.read(folder)
+    path = tmp_path / "pool.csv"
+    rows = [Judgement("q1", "m2", "2", "=cmd|calc"), Judgement("q2", "m0")]
+    judging.write(path, labelled, rows)
+    text = path.read_text(encoding="utf-8-sig")
+    assert "'=content 2" in text
+    assert "'=cmd|calc" in text
+    assert ",=" not in text
+    assert [(one.question, one.memory, one.grade) for one in judging.read(path, labelled)] == [
+        ("q1", "m2", "2"),
+        ("q2", "m0", ""),
+    ]
+
+
+def test_judgements_become_labels_and_other_lines_stay(folder: Path) -> None:
+    before = (folder / "questions.jsonl").read_text().splitlines()
+    rows = [
+        Judgement("q2", "m0", "0"),
+        Judgement("q2", "m5", "1"),
+        Judgement("q2", "m1", "f"),
+        Judgement("q1", "m5", ""),
+    ]
+    assert judging.apply(folder, rows, "b") == 3
+    after = (folder / "questions.jsonl").read_text().splitlines()
+    assert after[0] == before[0]
+    labelled: LabelledSet = native.read(folder)
+    question = labelled.questions[1]
+    assert dict(question.relevant) == {"m2": 2, "m3": 2, "m5": 1}
+    assert (question.not_relevant, question.forbidden, question.judged_by) == (("m0",), ("m4", "m1"), ("b",))
+    assert judging.apply(folder, rows, "b") == 0  # once more changes nothing
+    assert (folder / "questions.jsonl").read_text().splitlines() == after
+
+
+def test_another_grade_is_an_error_unless_it_replaces(folder: Path) -> None:
+    before = (folder / "questions.jsonl").read_bytes()
+    with pytest.raises(InputError, match=r"x:7: q1 and m0 are labelled 2, not 0; give --replace"):
+        judging.apply(folder, [Judgement("q1", "m0", "0", where="x:7")], "b")
+    assert (folder / "questions.jsonl").read_bytes() == before
+    assert judging.apply(folder, [Judgement("q1", "m0", "0")], "b", replace_old=True) == 1
+    question = native.read(folder).questions[0]
+    assert (dict(question.relevant), question.not_relevant) == ({}, ("m1", "m0"))
+
+
+HEAD = "question,memory,grade,note\r\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("question,memory\r\n", r"p\.csv:1: the column 'grade' is missing"),
+        (HEAD + "q9,m0,1,\r\n", r"p\.csv:2: no question 'q9'"),
+        (HEAD + "q1,m0,1,\r\nq1,m9,1,\r\n", r"p\.csv:3: no memory 'm9' in the corpus of question q1"),
+        (HEAD + "q1,m0,yes,\r\n", r"p\.csv:2: grade is 'yes'; use one of 0, 1, 2, f"),
+        (HEAD + "q1,m0,1,\r\nq1,m0,2,\r\n", r"p\.csv:3: q1 and m0 have another grade at .*p\.csv:2"),
+    ],
+)
+def test_broken_files_are_one_line(text: str, message: str, folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    with pytest.raises(InputError, match=message):
+        judging.read(path, native.read(folder))
+
+
+def test_spreadsheets_write_2_as_2_0(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(HEAD + "q1,m5,2.0,\n", encoding="utf-8-sig")
+    assert judging.read(path, native.read(folder))[0].grade == "2"
+
+
+def test_kappa_of_a_hand_made_table(folder: Path) -> None:
+    """First pass 2 0 2 2, second 2 0 0 2: observed 3/4; by chance (3/4)(2/4) + (1/4)(2/4) = 1/2; kappa 1/2."""
+    labelled = native.read(folder)
+    rows = [
+        Judgement("q1", "m0", "2"),
+        Judgement("q1", "m1", "0"),
+        Judgement("q2", "m2", "0"),
+        Judgement("q2", "m3", "2"),
+    ]
+    found = judging.agreement(labelled, [*rows, Judgement("q1", "m5", "2")])
+    assert (found.pairs, found.same) == (4, 3)
+    assert found.kappa == pytest.approx(0.5)
+    assert [(row.memory, old, row.grade) for row, old in found.differing] == [("m2", "2", "0")]
+    with pytest.raises(InputError, match="no pair of the file"):
+        judging.agreement(labelled, [Judgement("q1", "m5", "2")])
+
+
+@given(st.lists(st.sampled_from("012"), min_size=3, max_size=3))
+def test_judging_all_pairs_leaves_none(grades: list[str]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "dataset.toml").write_text('name = "tiny"\n')
+        (folder / "memories.jsonl").write_text("".join(f'{{"id": "m{i}", "content": "x"}}\n' for i in range(4)))
+        (folder / "questions.jsonl").write_text('{"id": "q", "text": "x", "relevant": {"m0": 2}}\n')
+        runs = [system("a", ("m0", "m1", "m2", "m3"))]
+        pairs = unjudged(native.read(folder), runs, 4)
+        rows = [Judgement(one.question, one.memory, grade) for one, grade in zip(pairs, grades, strict=True)]
+        judging.apply(folder, rows, "x")
+        assert unjudged(native.read(folder), runs, 4) == []
+
+
+def command(*arguments: str, keys: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "recallbench", "datasets", *arguments],
+        input=keys,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        encoding="utf-8",
+    )
+
+
+def test_by_the_keyboard_from_pool_to_labels(folder: Path, tmp_path: Path) -> None:
+    """Pool, judge one, go back and judge it otherwise, quit; go on, finish; apply; nothing is left."""
+    file = tmp_path / "pool.csv"
+    done = command("pool", str(folder), "--system", "bm25-lucene", "--system", "vector-lsa", "--out", str(file))
+    assert done.returncode == 0, done.stderr
+    total = len(judging.read(file, native.read(folder)))
+    assert total >= 2
+    done = command("judge", str(folder), str(file), keys="1\nb\nx\n2\nq\n")
+    assert f"1 judged, {total - 1} left" in done.stdout, done.stdout + done.stderr
+    done = command("judge", str(folder), str(file), keys="0\n" * total)
+    assert f"{total} judged, 0 left" in done.stdout
+    rows = judging.read(file, native.read(folder))
+    assert sorted({row.grade for row in rows}) == ["0", "2"]
+    done = command("judge", str(folder), str(file), "--apply", "maker-b")
+    assert f"{total} new labels by maker-b" in done.stdout
+    done = command("pool", str(folder), "--system", "bm25-lucene", "--system", "vector-lsa")
+    assert done.stdout.startswith("0 pairs of 0 questions")
+    done = command("pool", str(folder), "--again", "1", "--out", str(tmp_path / "again.csv"))
+    done = command("judge", str(folder), str(tmp_path / "again.csv"), "--agreement")
+    assert done.returncode == 2  # nothing judged in the second pass yet
+    assert "no pair of the file was judged in both passes" in done.stderr
