@@ -200,10 +200,11 @@ def test_sweep_against_ranx(benchmark: Any, data: Data, engine: str, equal: bool
         prepare_s=data.laid_out,
         first_call_s=FIRST[engine],
     )
+    asked_of = "quick: too few recipes to compare with what is asked" if QUICK else f"{ASKED[engine]} asked"
     print(
         f"\nsweep, {len(data.channels)} channels, {'equal' if equal else 'unequal'} weights, {engine}: "
         f"{len(asked)} recipes in {mine * len(asked):.2f} s, {mine * 1e3:.3f} ms a recipe; ranx warm "
         f"{theirs * 1e3:.0f} ms a recipe (mean of {len(handful)} timed, scaled): {theirs / mine:,.0f} times "
-        f"({'quick: too few recipes to compare with what is asked' if QUICK else f'{ASKED[engine]} asked'})\n  once: prepare {data.laid_out:.2f} s, ranx inputs {data.build:.1f} s; "
+        f"({asked_of})\n  once: prepare {data.laid_out:.2f} s, ranx inputs {data.build:.1f} s; "
         f"first call of the process {FIRST[engine]:.2f} s, of ranx {FIRST['ranx']:.1f} s"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from recallbench.systems.recipe import query_of
 from recallstack.errors import InputError
 from recallstack.inject import Scope
 from recallstack.pipeline import Retrieve
-from recallstack.recipes import InjectRecipe, to_dict
+from recallstack.recipes import INJECTION_SWITCHES, InjectRecipe, to_dict, with_switches
 from recallstack.rows import Corpus
 from recallstack.session.clock import RealClock
 from recallstack.session.host import Host
@@ -70,21 +70,24 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A documented bug of the way from a message to the injected block: what puts it in, and what it is."""
+    """A documented bug of the way from a message to the injected block.
+
+    session: switches of the session that are turned on; recipe: switches of injection that are turned off.
+    """
 
     name: str
     help: str
-    session: Mapping[str, bool]
-    recipe: Mapping[str, bool]
+    session: tuple[str, ...] = ()
+    recipe: tuple[str, ...] = ()
 
 
 BUGS = (
-    Bug("stale-query", "step 1 asks with the turn before", {"query_from_visible_messages": True}, {}),
-    Bug("missing-vector", "the vector is not awaited", {"prefetch_not_awaited": True}, {}),
-    Bug("vector-excludes-bm25", "a vector hit silences BM25", {}, {"dual": False}),
-    Bug("truncate-before-filter", "the pool is cut before the filter", {}, {"overfetch": False}),
-    Bug("one-pool", "two lists share the room of one", {}, {"capacity": False}),
-    Bug("rerank-overrides-fusion", "the cosine reorders what was fused", {}, {"rerank": False}),
+    Bug("stale-query", "step 1 asks with the turn before", session=("query_from_visible_messages",)),
+    Bug("missing-vector", "the vector is not awaited", session=("prefetch_not_awaited",)),
+    Bug("vector-excludes-bm25", "a vector hit silences BM25", recipe=("dual",)),
+    Bug("truncate-before-filter", "the pool is cut before the filter", recipe=("overfetch",)),
+    Bug("one-pool", "two lists share the room of one", recipe=("capacity",)),
+    Bug("rerank-overrides-fusion", "the cosine reorders what was fused", recipe=("rerank",)),
 )
 """Seed 000, points 1 and 2, in its order."""
 
@@ -94,10 +97,10 @@ def variants() -> tuple[Bug, ...]:
     together = Bug(
         ALL,
         "all of them",
-        {key: value for bug in BUGS for key, value in bug.session.items()},
-        {key: value for bug in BUGS for key, value in bug.recipe.items()},
+        tuple(name for bug in BUGS for name in bug.session),
+        tuple(name for bug in BUGS for name in bug.recipe),
     )
-    return (Bug(NONE, "the fixed stack", {}, {}), *BUGS, together)
+    return (Bug(NONE, "the fixed stack"), *BUGS, together)
 
 
 def system_name(bug: str, step: int) -> str:
@@ -111,8 +114,9 @@ class Replay:
     def __init__(self, recipe: InjectRecipe, bug: Bug, settings: Settings, retrieve: Retrieve) -> None:
         self.bug = bug
         self.settings = settings
-        self.recipe = replace(recipe, name=bug.name, **bug.recipe)
-        self._switches = Switches(**bug.session)
+        on = {name for name in INJECTION_SWITCHES if getattr(recipe, name)} - set(bug.recipe)
+        self.recipe = replace(with_switches(recipe, on), name=bug.name)
+        self._switches = Switches(**dict.fromkeys(bug.session, True))
         self._retrieve = retrieve
         self._played: tuple[LabelledSet, list[list[Assembly]]] | None = None
 
@@ -202,7 +206,7 @@ class ReplayStep:
     @property
     def spec(self) -> dict[str, Any]:
         """Everything that the answers depend on."""
-        own = {"bug": self._replay.bug.name, "session": dict(self._replay.bug.session), "step": self._step}
+        own = {"bug": self._replay.bug.name, "session": list(self._replay.bug.session), "step": self._step}
         return {**to_dict(self._replay.recipe), "replay": {**own, **asdict(self._replay.settings)}}
 
     def run(self, labelled: LabelledSet, depth: int) -> SystemRun:

@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from recallbench.datasets.judging import Agreement, Judgement
     from recallbench.datasets.model import LabelledSet
+    from recallbench.datasets.pool import LeftOut
     from recallbench.systems.base import SystemRun
 
 POOL = ("keyword-only", "bm25-okapi", "vector-lsa", "rrf-k10")
@@ -39,8 +40,9 @@ def pool(name: str, systems: tuple[str, ...], **options: Any) -> None:
     from recallbench.measures import parse_measure
 
     labelled = registry.load(name, data=options["data"])
+    left: tuple[LeftOut, ...] = ()
     if options["again"] is not None:
-        pairs, left = second_pass(labelled, options["again"], options["seed"]), ()
+        pairs = second_pass(labelled, options["again"], options["seed"])
     else:
         runs = _runs(labelled, systems or POOL, options["depth"], options["query"])
         pairs = unjudged(labelled, runs, options["depth"], options["seed"])

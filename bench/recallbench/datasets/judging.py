@@ -152,9 +152,9 @@ def apply(folder: Path, rows: Sequence[Judgement], judge: str, replace_old: bool
         if row.grade:
             by_question.setdefault(row.question, []).append(row)
     lines, new = [], 0
-    for line in jsonl.text(path).splitlines():
+    for line in jsonl.text(path).removesuffix("\n").split("\n"):  # a text may hold other line separators
         values = msgspec.json.decode(line) if line.strip() else {}
-        own = by_question.get(values.get("id"), [])
+        own = by_question.get(str(values.get("id")), [])
         changed = sum([_put(values, row, replace_old) for row in own])
         if changed:
             values["judged_by"] = list(dict.fromkeys([*values.get("judged_by", []), judge]))
