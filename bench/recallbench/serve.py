@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -38,12 +39,12 @@ BACKLOG = 512
 def _require() -> None:
     try:
         import starlette
-        import uvicorn  # noqa: F401
+        import uvicorn
     except ImportError:
         raise InputError(
             'serving needs starlette and uvicorn; install the extra: pip install "recallbench[serve]"'
         ) from None
-    del starlette
+    del starlette, uvicorn
 
 
 def make_app(
@@ -105,7 +106,8 @@ def make_app(
         if error.status_code == 404:
             detail = "no such path; there are POST /search and GET /health"
         elif error.status_code == 405:
-            detail = f"{request.url.path} takes {(error.headers or {}).get('Allow', '')}, not {request.method}"
+            allowed = ", ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
+            detail = f"{request.url.path} takes {allowed}, not {request.method}"
         return reply({"error": detail}, error.status_code, error.headers)
 
     async def broken(_: Request, error: Exception) -> Response:
@@ -163,7 +165,7 @@ def run_server(
             timeout_graceful_shutdown=SHUTDOWN_S,
         )
         server = uvicorn.Server(config)
-        with _quiet_sigterm(server):
+        with _sigterm_ends(server):
             announce(f"serving on {address(listening)}/search")
             server.run(sockets=[listening])
     finally:
@@ -177,31 +179,31 @@ def address(listening: socket.socket) -> str:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65535:
+        raise InputError(f"the port is {port}; it must be from 0 to 65535")
     try:
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(where[:2], family=family, backlog=BACKLOG)
-    except (OSError, OverflowError) as error:
+    except (OSError, UnicodeError) as error:
         raise InputError(f"cannot listen on {host}:{port}: {error}; choose another --host or --port") from None
 
 
-class _quiet_sigterm:
+@contextlib.contextmanager
+def _sigterm_ends(server: Server) -> Iterator[None]:
     """SIGTERM ends the server, and nothing else.
 
     uvicorn raises the signals that it caught once more when it has shut down, which would end the process by
     the signal and not with 0; and before it has its own handler, the default one would end the process.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._main = threading.current_thread() is threading.main_thread()
+    def stop(*_: object) -> None:
+        server.should_exit = True
 
-    def __enter__(self) -> None:
-        if self._main:
-            self._before = signal.signal(signal.SIGTERM, self._stop)
-
-    def __exit__(self, *_: object) -> None:
-        if self._main:
-            signal.signal(signal.SIGTERM, self._before)
-
-    def _stop(self, *_: object) -> None:
-        self._server.should_exit = True
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -8,10 +8,19 @@ from typing import Any
 
 import click
 
+from recallbench.cli.datasets_get import convert, fetch
+from recallbench.cli.datasets_judge import judge, pool
+
 
 @click.group()
 def datasets() -> None:
     """List, check and show labelled sets; make them from public formats."""
+
+
+datasets.add_command(convert)
+datasets.add_command(fetch)
+datasets.add_command(pool)
+datasets.add_command(judge)
 
 
 @datasets.command("list")

@@ -23,7 +23,8 @@ def serve(dataset: str, data: Path | None, spec: str, host: str, port: int) -> N
     from recallstack.rows import Corpus
 
     folder = Path(dataset)
-    if folder.is_dir() and not (folder / native.TOML).is_file():
+    named = dataset in {one.name for one in (*registry.names(), *registry.formats())}
+    if data is None and not named and folder.is_dir() and not (folder / native.TOML).is_file():
         name = folder.resolve().name
         corpora = {name: Corpus.of(name, read_notes(folder))}
     else:

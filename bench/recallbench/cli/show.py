@@ -17,8 +17,11 @@ def print_json(value: Any) -> None:
 
 
 @contextlib.contextmanager
-def progress(label: str, total: int, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """A progress bar on standard error; nothing where that is no terminal. Yields a call for each step done."""
+def progress(label: str, total: int | None, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """A progress bar on standard error; nothing where that is no terminal. Yields a call for each step done.
+
+    total: how many steps there will be, None where nobody knows.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return

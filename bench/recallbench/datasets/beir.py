@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 
 from recallbench.datasets import jsonl, qrels
-from recallbench.datasets.model import LabelledSet, Question, SetInfo, Split
-from recallbench.datasets.stream import Skips, Stream, gather
+from recallbench.datasets.model import LabelledSet, Question, SetInfo, Split, Text
+from recallbench.datasets.skips import Skips
+from recallbench.datasets.stream import Stream, gather
 from recallstack.errors import InputError
 from recallstack.rows import Memory
 
@@ -18,26 +19,14 @@ _SPLITS: dict[str, Split] = {"train": "dev", "dev": "dev", "test": "test"}
 
 
 class _Document(msgspec.Struct, frozen=True):
-    id: str = msgspec.field(name="_id")
+    id: Text = msgspec.field(name="_id")
     text: str
-    title: str = ""
+    title: str | None = None
 
 
 class _Query(msgspec.Struct, frozen=True):
-    id: str = msgspec.field(name="_id")
+    id: Text = msgspec.field(name="_id")
     text: str
-
-
-def checked_rows(path: Path, row_type: type[jsonl.T], skips: Skips) -> Iterator[tuple[int, jsonl.T]]:
-    """Rows of a JSON Lines file; a bad one is raised, or counted if `skips` allows."""
-    decoder = msgspec.json.Decoder(row_type)
-    for number, line in jsonl.lines(path):
-        try:
-            row = jsonl.decode(line, f"{path}:{number}", decoder)
-        except InputError as error:
-            skips.bad(str(error))
-            continue
-        yield number, row
 
 
 def stream(folder: Path) -> Stream:
@@ -56,45 +45,21 @@ def stream(folder: Path) -> Stream:
     )
     notes: list[str] = []
 
-    def memories(skips: Skips) -> Iterator[Memory]:
-        for number, row in checked_rows(corpus, _Document, skips):
-            if not row.id:
-                skips.bad(f"{corpus}:{number}: _id is empty")
-                continue
-            yield Memory(id=row.id, title=row.title, content=row.text)
+    def memories(skips: Skips) -> Iterator[tuple[str, Memory]]:
+        for number, row in jsonl.rows(corpus, _Document, skips):
+            yield f"{corpus}:{number}", Memory(id=row.id, title=row.title or "", content=row.text)
 
-    def questions(skips: Skips) -> Iterator[Question]:
-        judged: dict[str, tuple[qrels.Judged, Split | None]] = {}
+    def questions(skips: Skips) -> Iterator[tuple[str, Question]]:
+        judged: dict[str, qrels.Judged] = {}
         for path in judgements:
-            split = _SPLITS.get(path.name.split(".")[0])
-            for query, one in qrels.parse(qrels.tab_separated(path), path, skips).items():
-                if query in judged:
-                    skips.bad(f"{path}: query {query!r} is judged in another file of qrels/ too")
-                    continue
-                judged[query] = (one, split)
-        unjudged, seen = 0, set()
-        for number, row in checked_rows(queries, _Query, skips):
-            if row.id not in judged:
-                unjudged += 1
-                continue
-            if not row.id or not row.text.strip():
-                skips.bad(f"{queries}:{number}: _id or text is empty")
-                continue
-            seen.add(row.id)
-            one, split = judged[row.id]
-            yield Question(
-                id=row.id,
-                text=row.text,
-                split=split,
-                relevant=one.relevant,
-                not_relevant=tuple(one.not_relevant),
-            )
-        for query in judged:
-            if query not in seen:
-                skips.bad(f"{queries}: query {query!r} of qrels/ is missing")
-        notes[:] = [f"{unjudged} queries without judgements were left out"] if unjudged else []
+            for query, one in qrels.parse(path, qrels.three, skips, _SPLITS.get(path.name.split(".")[0])).items():
+                before = judged.setdefault(query, one)
+                if before is not one:
+                    skips.bad(f"{one.where}: query {query!r} is already judged at {before.where}, in another split")
+        asked = ((f"{queries}:{number}", row.id, row.text) for number, row in jsonl.rows(queries, _Query, skips))
+        yield from qrels.judged_questions(asked, judged, skips, notes)
 
-    return Stream(info, memories, questions, notes)
+    return Stream(info, memories, questions, str(corpus), str(queries), qrels.place(judgements, qrels.three), notes)
 
 
 def read(folder: Path) -> LabelledSet:

@@ -68,7 +68,7 @@ def _answers(question: Question) -> list[str]:
 
 
 def _questions(labelled: LabelledSet) -> Iterator[Finding]:
-    texts: dict[tuple[str, str, str], str] = {}
+    texts: dict[tuple[str, str, str, str], str] = {}
     for question in labelled.questions:
         answers = _answers(question)
         if question.expects_empty and answers:
@@ -85,7 +85,7 @@ def _questions(labelled: LabelledSet) -> Iterator[Finding]:
             yield Finding("error", question.id, f"relevant and not_relevant at once: {', '.join(both)}")
         if not question.text.strip():
             yield Finding("error", question.id, "the question has no text")
-        key = (question.corpus, question.text.strip().lower(), repr(question.session))
+        key = (question.corpus, question.text.strip().lower(), repr(question.context), repr(question.session))
         first = texts.setdefault(key, question.id)
         if first != question.id:
             yield Finding("warning", question.id, f"the same text and session as question {first}")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import csv
-import io
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from recallbench.datasets import jsonl, native
-from recallbench.datasets.hashing import hashed
-from recallbench.datasets.labels import Label, QuestionRow, Resolver
-from recallbench.datasets.model import LabelledSet, SetInfo
+from recallbench.datasets.labels import Either, QuestionRow
+from recallbench.datasets.model import LabelledSet, Question, SetInfo
+from recallbench.datasets.skips import Skips
+from recallbench.datasets.stream import Stream, gather
 from recallstack.errors import InputError
-from recallstack.rows import Corpus, Memory
+from recallstack.rows import Memory
 
 QUESTION_COLUMNS: Mapping[str, str] = {
     "question": "the text; must be there",
@@ -38,86 +39,107 @@ MEMORY_COLUMNS = (
     "updated_at", "agent_scope", "workspace_scope", "sensitivity", "tags", "supersedes",
 )  # fmt: skip
 """The columns of `memories.csv`: fields of a memory, tags separated by ;. `id` and `content` must be there."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""Old spreadsheets end lines with a carriage return alone."""
 
 
 def read(folder: Path) -> LabelledSet:
+    """The folder in memory; see `stream`. Raises InputError with file and line."""
+    return gather(stream(folder))
+
+
+def stream(folder: Path) -> Stream:
     """A folder with questions.csv and memories.csv (or memories.jsonl, or notes/); dataset.toml is optional.
 
-    Files are UTF-8 with a header line and commas; an empty cell says nothing. Raises InputError with file
-    and line.
+    Files are UTF-8 with a header line and commas; an empty cell says nothing. Raises InputError for what is
+    missing.
     """
-    path = folder / "questions.csv"
+    path, table = folder / "questions.csv", folder / "memories.csv"
     if not path.is_file():
         raise InputError(f"{path}: no such file; its columns are {', '.join(QUESTION_COLUMNS)}")
     toml = folder / native.TOML
     info = native.read_info(toml) if toml.is_file() else SetInfo(name=folder.resolve().name)
-    corpora = _corpora(folder)
-    resolver = Resolver(corpora)
-    questions = []
-    for number, (line, cells) in enumerate(_rows(path, tuple(QUESTION_COLUMNS), ("question",)), 1):
-        where = f"{path}:{line}"
-        questions.append(resolver.question(_question(number, cells, where, corpora), where))
-    if not questions:
-        raise InputError(f"{path}: holds no question")
-    resolver.finish()
-    return hashed(info, corpora, questions)
+    if table.is_file():
+        memories, memories_in = (lambda skips: _memories(table, skips)), str(table)
+    else:
+        memories, memories_in = native.memories_of(folder)
+    return Stream(info, memories, lambda skips: _questions(path, skips), memories_in, str(path))
 
 
-def _rows(path: Path, known: tuple[str, ...], needed: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    """(last line of the row, cells that are not empty by column) of each row."""
-    reader = csv.reader(io.StringIO(jsonl.text(path), newline=""), strict=True)
+def _rows(
+    path: Path, known: tuple[str, ...], needed: tuple[str, ...], skips: Skips
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """(file:line where the row begins, cells that are not empty by column) of each row."""
+    reader = csv.reader(_lines(path), strict=True)
     header: list[str] | None = None
+    begins = 1
     try:
         for row in reader:
+            where, begins = f"{path}:{begins}", reader.line_num + 1
             if not any(cell.strip() for cell in row):
                 continue
             if header is None:
                 header = [cell.strip() for cell in row]
-                _check_header(header, path, known, needed)
-                continue
-            if len(row) != len(header):
-                raise InputError(f"{path}:{reader.line_num}: {len(row)} cells under {len(header)} columns")
-            cells = {name: cell for name, cell in zip(header, row, strict=True) if cell.strip()}
-            yield reader.line_num, cells
+                _check_header(header, where, known, needed)
+            elif len(row) != len(header):
+                skips.bad(f"{where}: {len(row)} cells under {len(header)} columns")
+            else:
+                yield where, {name: cell for name, cell in zip(header, row, strict=True) if cell.strip()}
     except csv.Error as error:
-        raise InputError(f"{path}:{reader.line_num}: broken CSV: {error}") from None
+        raise InputError(f"{path}:{begins}: broken CSV: {error}") from None
 
 
-def _check_header(header: list[str], path: Path, known: tuple[str, ...], needed: tuple[str, ...]) -> None:
+def _lines(path: Path) -> Iterator[str]:
+    for number, raw in enumerate(jsonl.raw_lines(path), 1):
+        try:
+            yield from _LINE.findall(raw.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}:{number}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+
+
+def _check_header(header: list[str], where: str, known: tuple[str, ...], needed: tuple[str, ...]) -> None:
+    if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+        raise InputError(f"{where}: the columns are not separated by commas; save the table as CSV with commas")
     for name in header:
         if name not in known:
-            raise InputError(f"{path}:1: unknown column {name!r}; {jsonl.nearest(name, known)}")
+            raise InputError(f"{where}: unknown column {name!r}; {jsonl.nearest(name, known)}")
         if header.count(name) > 1:
-            raise InputError(f"{path}:1: column {name!r} occurs twice")
+            raise InputError(f"{where}: column {name!r} occurs twice")
     for name in needed:
         if name not in header:
-            raise InputError(f"{path}:1: column {name!r} is missing")
+            raise InputError(f"{where}: column {name!r} is missing")
 
 
 def _split(cell: str) -> list[str]:
     return [part.strip() for part in cell.split(";") if part.strip()]
 
 
-def _question(number: int, cells: dict[str, str], where: str, corpora: Mapping[str, Corpus]) -> QuestionRow:
-    corpus = cells.get("corpus", "main").strip()
+def _questions(path: Path, skips: Skips) -> Iterator[tuple[str, Question]]:
+    for number, (where, cells) in enumerate(_rows(path, tuple(QUESTION_COLUMNS), ("question",), skips), 1):
+        try:
+            row = _question(number, cells, where)
+        except InputError as error:
+            skips.bad(str(error))
+            continue
+        yield where, row
 
-    def labels(column: str, grade: int | None = None) -> tuple[Label, ...]:
-        ids = corpora[corpus].index if corpus in corpora else {}
-        return tuple(
-            Label(id=part, grade=grade) if part in ids else Label(snippet=part, grade=grade)
-            for part in _split(cells.get(column, ""))
-        )
 
+def _question(number: int, cells: dict[str, str], where: str) -> QuestionRow:
+    if "question" not in cells:
+        raise InputError(f"{where}: the cell under question is empty")
     values: dict[str, object] = {
         "id": cells.get("id", f"q{number}").strip(),
-        "text": cells.get("question", ""),
-        "corpus": corpus,
+        "text": cells["question"],
         "categories": _split(cells.get("category", "")),
     }
-    for name in ("lang", "cluster", "split", "now", "expects_empty", "note"):
+    for name in ("corpus", "lang", "cluster", "split", "now", "expects_empty", "note"):
         if name in cells:
             values[name] = cells[name].strip()
     row = _convert(values, QuestionRow, where)
+
+    def labels(column: str, grade: int | None = None) -> tuple[Either, ...]:
+        return tuple(Either(snippet=part, grade=grade) for part in _split(cells.get(column, "")))
+
     return msgspec.structs.replace(
         row,
         relevant=labels("relevant") + labels("helps", 1),
@@ -134,24 +156,16 @@ def _convert(values: dict[str, object], row_type: type[jsonl.T], where: str) -> 
         raise InputError(f"{where}: {jsonl.one_line(str(error))}") from None
 
 
-def _corpora(folder: Path) -> dict[str, Corpus]:
-    path = folder / "memories.csv"
-    if not path.is_file():
-        return native.read_corpora(folder)
-    memories = []
-    first: dict[tuple[str, str], int] = {}
-    for line, cells in _rows(path, MEMORY_COLUMNS, ("id", "content")):
+def _memories(path: Path, skips: Skips) -> Iterator[tuple[str, Memory]]:
+    for where, cells in _rows(path, MEMORY_COLUMNS, ("id", "content"), skips):
         values: dict[str, object] = {
             name: cell if name in ("title", "content") else cell.strip() for name, cell in cells.items()
         }
         if "tags" in cells:
             values["tags"] = _split(cells["tags"])
-        memory = _convert(values, Memory, f"{path}:{line}")
-        key = (memory.corpus, memory.id)
-        if key in first:
-            raise InputError(f"{path}:{line}: memory id {memory.id!r} is already at line {first[key]}")
-        first[key] = line
-        memories.append(memory)
-    if not memories:
-        raise InputError(f"{path}: holds no memory")
-    return native.corpora_of(memories)
+        try:
+            memory = _convert(values, Memory, where)
+        except InputError as error:
+            skips.bad(str(error))
+            continue
+        yield where, memory

@@ -51,13 +51,16 @@ def memories_hash(corpora: Mapping[str, Corpus]) -> str:
 
 
 def _asked(question: Question) -> dict[str, Any]:
-    return {
+    asked: dict[str, Any] = {
         "id": question.id,
         "text": question.text,
         "corpus": question.corpus,
         "now": _utc(question.now),
         "session": question.session,
     }
+    if question.context:  # left out when empty: sets without histories keep their hashes
+        asked["context"] = question.context
+    return asked
 
 
 def _labels(question: Question) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def _labels(question: Question) -> dict[str, Any]:
 
 
 def questions_hash(questions: Iterable[Question]) -> str:
-    """SHA-256 over what a system is asked (id, text, corpus, time, session), in the order of ids."""
+    """SHA-256 over what a system is asked (id, text, context, corpus, time, session), in the order of ids."""
     return _digest(_encoder.encode(_asked(one)) for one in sorted(questions, key=lambda q: q.id))
 
 

@@ -1,9 +1,10 @@
-"""Lines of text files, plain or gzip, with errors that name file and line."""
+"""Lines and rows of text files, plain or gzip, with errors that name file and line."""
 
 from __future__ import annotations
 
 import difflib
 import gzip
+import json
 import re
 import zlib
 from collections.abc import Collection, Iterator
@@ -12,17 +13,22 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from recallbench.datasets.skips import Skips
 from recallstack.errors import InputError
 
 T = TypeVar("T")
 _BOM = b"\xef\xbb\xbf"
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """What to add to an error on an unknown `name`: the nearest of the known names, else all of them."""
+    """What to add to an error on an unknown `name`: the nearest of the known names, else (the first 20 of) them."""
     close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    more = f" and {len(known) - 20} more" if len(known) > 20 else ""
+    return f"known: {', '.join(list(known)[:20])}{more}"
 
 
 def listed(names: Collection[str], most: int = 5) -> str:
@@ -45,41 +51,47 @@ def find(folder: Path, *names: str) -> Path | None:
     return None
 
 
-def _open(path: Path) -> BinaryIO | gzip.GzipFile:
+def opened(path: Path) -> BinaryIO | gzip.GzipFile:
+    """The bytes of a file, `.gz` unpacked."""
     if path.suffix == ".gz":
         return gzip.open(path, "rb")
     return path.open("rb")
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(1-based number, text) of each line that is not blank; `.gz` is unpacked, BOM and CRLF are accepted.
-
-    Raises InputError for a file that cannot be read, a broken gzip file, or a line that is not UTF-8.
-    """
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Each line as bytes with its end, BOM dropped, `.gz` unpacked; raises InputError as `lines` does."""
     number = 0
     try:
-        with _open(path) as file:
+        with opened(path) as file:
             for number, raw in enumerate(file, 1):
-                if number == 1 and raw.startswith(_BOM):
-                    raw = raw[len(_BOM) :]
-                if not raw.strip():
-                    continue
-                try:
-                    yield number, raw.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise InputError(
-                        f"{path}:{number}: byte {error.start + 1} is not UTF-8; save the file as UTF-8"
-                    ) from None
+                yield raw[len(_BOM) :] if number == 1 and raw.startswith(_BOM) else raw
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: the gzip file is broken after line {number}: {error}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
+def lines(path: Path, skips: Skips | None = None) -> Iterator[tuple[int, str]]:
+    """(1-based number, text) of each line that is not blank; `.gz` is unpacked, BOM and CRLF are accepted.
+
+    Raises InputError for a file that cannot be read or a broken gzip file, and for a line that is not UTF-8
+    (left out if `skips` allows).
+    """
+    for number, raw in enumerate(raw_lines(path), 1):
+        if not raw.strip():
+            continue
+        try:
+            line = raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            (skips or Skips()).bad(f"{path}:{number}: byte {error.start + 1} is not UTF-8; save the file as UTF-8")
+            continue
+        yield number, line
+
+
 def text(path: Path) -> str:
     """The whole file as text; BOM dropped, `.gz` unpacked. Raises InputError as `lines` does."""
     try:
-        with _open(path) as file:
+        with opened(path) as file:
             data = file.read()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: the gzip file is broken: {error}") from None
@@ -97,28 +109,50 @@ def decode(row: str, where: str, decoder: msgspec.json.Decoder[T], fields: Colle
     try:
         return decoder.decode(row)
     except msgspec.ValidationError as error:
-        message = one_line(str(error))
-        unknown = _UNKNOWN.search(message)
-        hint = f"; {nearest(unknown[1], fields)}" if unknown and fields else ""
-        raise InputError(f"{where}: {message}{hint}") from None
+        raise InputError(f"{where}: {invalid(error, fields)}") from None
     except msgspec.DecodeError as error:
-        raise InputError(f"{where}: broken JSON: {one_line(str(error))}") from None
+        raise InputError(f"{where}: broken JSON: {broken(error, row)[0]}") from None
     except RecursionError:
         raise InputError(f"{where}: the JSON is nested too deeply") from None
 
 
-def rows(path: Path, row_type: type[T]) -> Iterator[tuple[int, T]]:
+def invalid(error: msgspec.ValidationError, fields: Collection[str] = ()) -> str:
+    """What is wrong with JSON of another shape, and the nearest of `fields` where one is unknown."""
+    message = one_line(str(error))
+    unknown = _UNKNOWN.search(message)
+    return f"{message}; {nearest(unknown[1], fields)}" if unknown and fields else message
+
+
+def broken(error: msgspec.DecodeError, row: str) -> tuple[str, int]:
+    """(what is wrong with broken JSON, characters before the place).
+
+    The standard library's parser names the place exactly; msgspec may be past it, and calls half of a
+    surrogate pair a truncation.
+    """
+    try:
+        json.loads(row)
+    except json.JSONDecodeError as exact:
+        return f"{exact.msg[:1].lower()}{exact.msg[1:]}, column {exact.colno}", exact.pos
+    except RecursionError:
+        return one_line(str(error)), 0
+    if _SURROGATE.search(row):
+        return "a string holds half of a surrogate pair (\\ud800 to \\udfff)", 0
+    return one_line(str(error)), 0
+
+
+def rows(path: Path, row_type: type[T], skips: Skips | None = None) -> Iterator[tuple[int, T]]:
     """(line number, value) of each line of a JSON Lines file, checked against a msgspec Struct.
 
-    Raises InputError, `file:line: …`, for broken JSON, a wrong type or range, or an unknown field.
+    Raises InputError, `file:line: …`, for broken JSON, a wrong type or range, or an unknown field; if `skips`
+    allows, such a line is left out.
     """
+    skips = skips or Skips()
     decoder = msgspec.json.Decoder(row_type)
     fields: tuple[str, ...] = getattr(row_type, "__struct_fields__", ())
-    for number, line in lines(path):
-        yield number, decode(line, f"{path}:{number}", decoder, fields)
-
-
-def document(path: Path, document_type: type[T]) -> T:
-    """One JSON document in a file (plain or gzip), checked against a type."""
-    fields: tuple[str, ...] = getattr(document_type, "__struct_fields__", ())
-    return decode(text(path), str(path), msgspec.json.Decoder(document_type), fields)
+    for number, line in lines(path, skips):
+        try:
+            row = decode(line, f"{path}:{number}", decoder, fields)
+        except InputError as error:
+            skips.bad(str(error))
+            continue
+        yield number, row

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from recallbench.datasets import jsonl
-from recallbench.datasets.hashing import hashed
-from recallbench.datasets.model import LabelledSet, Question, SetInfo
+from recallbench.datasets.document import Piece, elements
+from recallbench.datasets.model import LabelledSet, Question, SetInfo, Text
+from recallbench.datasets.skips import Skips
+from recallbench.datasets.stream import Stream, gather
 from recallstack.errors import InputError
-from recallstack.rows import Corpus, Memory
+from recallstack.rows import Memory
 
 FILE = "locomo10.json"
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -33,12 +34,12 @@ INFO = SetInfo(
 )
 _SESSION = re.compile(r"session_(\d+)$")
 _EVIDENCE = re.compile(r"D:?0*(\d+):0*(\d+)")
-_CLEAN = re.compile(r"D[1-9]\d*:[1-9]\d*$")
+_CLEAN = re.compile(r"D[1-9]\d*:[1-9]\d*")
 
 
 class _Turn(msgspec.Struct, frozen=True):
     speaker: str
-    dia_id: str
+    dia_id: Text
     text: str
     blip_caption: str | None = None
 
@@ -50,9 +51,9 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class _Sample(msgspec.Struct, frozen=True):
-    sample_id: str
-    conversation: Mapping[str, Any]
-    qa: tuple[_Asked, ...]
+    sample_id: Text
+    conversation: Mapping[str, msgspec.Raw]
+    qa: tuple[msgspec.Raw, ...]
 
 
 def read(path: Path) -> LabelledSet:
@@ -62,23 +63,45 @@ def read(path: Path) -> LabelledSet:
     grade 1. `notes` lists every evidence string that was mended, dropped or absent; a question without any
     that can be read stays, without labels. Raises InputError where the file is not of this form.
     """
+    return gather(stream(path))
+
+
+def stream(path: Path) -> Stream:
+    """As `read`; one conversation is held at a time."""
     file = jsonl.find(path, FILE) if path.is_dir() else path
     if file is None:
         raise InputError(f"{path}: holds no {FILE}; `recallbench datasets fetch locomo` downloads it")
-    samples = jsonl.document(file, list[_Sample])
-    if not samples:
-        raise InputError(f"{file}: holds no conversation")
-    corpora: dict[str, Corpus] = {}
-    questions: list[Question] = []
     notes: list[str] = []
-    for sample in samples:
-        name = sample.sample_id
-        if name in corpora:
-            raise InputError(f"{file}: conversation {name!r} occurs twice")
-        corpora[name] = Corpus.of(name, _turns(sample, f"{file}: conversation {name!r}"))
-        for number, asked in enumerate(sample.qa, 1):
-            questions.append(_question(asked, f"{name}-q{number}", corpora[name], notes))
-    return hashed(INFO, corpora, questions, notes)
+
+    def memories(skips: Skips) -> Iterator[tuple[str, Memory]]:
+        for piece, sample in _samples(file, skips):
+            yield from _turns(piece, sample, skips)
+
+    def questions(skips: Skips) -> Iterator[tuple[str, Question]]:
+        notes.clear()
+        quiet = skips.quiet()  # bad conversations and turns are told while the memories are read
+        for piece, sample in _samples(file, quiet):
+            turns = {memory.id for _, memory in _turns(piece, sample, quiet)}
+            for number, place, asked in piece.parts(sample.qa, _Asked, skips):
+                yield place.where, _question(asked, f"{sample.sample_id}-q{number}", sample.sample_id, turns, notes)
+
+    return Stream(INFO, memories, questions, str(file), str(file), notes=notes)
+
+
+def _samples(file: Path, skips: Skips) -> Iterator[tuple[Piece, _Sample]]:
+    seen: dict[str, str] = {}
+    for piece in elements(file):
+        try:
+            sample = piece.decode(_Sample)
+        except InputError as error:
+            skips.bad(str(error))
+            continue
+        if sample.sample_id in seen:
+            name = sample.sample_id
+            skips.bad(f"{piece.where}: conversation {name!r} is already at {seen[name]}; ids must be unique")
+            continue
+        seen[sample.sample_id] = piece.where
+        yield piece, sample
 
 
 def _moment(written: object, where: str) -> dt.datetime:
@@ -95,42 +118,49 @@ def _moment(written: object, where: str) -> dt.datetime:
         raise InputError(f"{where} is {written!r}: {error}") from None
 
 
-def _turns(sample: _Sample, where: str) -> list[Memory]:
-    out = []
-    numbers = sorted(int(found[1]) for key in sample.conversation if (found := _SESSION.match(key)))
+def _turns(piece: Piece, sample: _Sample, skips: Skips) -> Iterator[tuple[str, Memory]]:
+    """The turns of a conversation, sessions in the order of their numbers."""
+    parts = sample.conversation
+    numbers = sorted(int(found[1]) for key in parts if (found := _SESSION.match(key)))
     for number in numbers:
         key = f"session_{number}"
+        where = f"{piece.where}: conversation {sample.sample_id!r}, {key}"
         try:
-            turns = msgspec.convert(sample.conversation[key], list[_Turn])
+            raws = msgspec.json.decode(parts[key], type=tuple[msgspec.Raw, ...])
+            written = msgspec.json.decode(parts[f"{key}_date_time"]) if f"{key}_date_time" in parts else None
+            moment = _moment(written, f"{where}_date_time")
         except msgspec.ValidationError as error:
-            raise InputError(f"{where}, {key}: {jsonl.one_line(str(error))}") from None
-        moment = _moment(sample.conversation.get(f"{key}_date_time"), f"{where}, {key}_date_time")
-        for turn in turns:
+            skips.bad(f"{where}: {jsonl.invalid(error)}")
+            continue
+        except InputError as error:
+            skips.bad(str(error))
+            continue
+        for _, place, turn in piece.parts(raws, _Turn, skips):
             caption = f" [{turn.blip_caption}]" if turn.blip_caption else ""
-            out.append(
+            yield (
+                place.where,
                 Memory(
                     id=turn.dia_id,
                     corpus=sample.sample_id,
                     content=f"{turn.speaker}: {turn.text}{caption}",
                     created_at=moment,
                     updated_at=moment,
-                )
+                ),
             )
-    return out
 
 
-def _question(asked: _Asked, name: str, corpus: Corpus, notes: list[str]) -> Question:
+def _question(asked: _Asked, name: str, corpus: str, turns: Collection[str], notes: list[str]) -> Question:
     relevant: dict[str, int] = {}
     for written in asked.evidence:
         ids = [f"D{session}:{turn}" for session, turn in _EVIDENCE.findall(written)]
-        if not _CLEAN.match(written):
+        if not _CLEAN.fullmatch(written):
             notes.append(
                 f"{name}: evidence {written!r} read as {', '.join(ids)}"
                 if ids
                 else f"{name}: evidence {written!r} dropped: it names no turn"
             )
         for one in ids:
-            if one in corpus.index:
+            if one in turns:
                 relevant[one] = 1
             else:
                 notes.append(f"{name}: evidence {one!r} dropped: no such turn")
@@ -139,9 +169,9 @@ def _question(asked: _Asked, name: str, corpus: Corpus, notes: list[str]) -> Que
     return Question(
         id=name,
         text=asked.question,
-        corpus=corpus.name,
+        corpus=corpus,
         lang="en",
         categories=(CATEGORIES.get(asked.category, f"category-{asked.category}"),),
-        cluster=corpus.name,
+        cluster=corpus,
         relevant=relevant,
     )

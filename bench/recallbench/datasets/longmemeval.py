@@ -12,10 +12,12 @@ from typing import Literal
 import msgspec
 
 from recallbench.datasets import jsonl
-from recallbench.datasets.hashing import hashed
-from recallbench.datasets.model import LabelledSet, Question, SetInfo
+from recallbench.datasets.document import elements
+from recallbench.datasets.model import LabelledSet, Question, SetInfo, Text
+from recallbench.datasets.skips import Skips
+from recallbench.datasets.stream import Stream, gather
 from recallstack.errors import InputError
-from recallstack.rows import Corpus, Memory
+from recallstack.rows import Memory
 
 Granularity = Literal["session", "turn"]
 ABSTENTION = "_abs"
@@ -30,9 +32,9 @@ class _Turn(msgspec.Struct, frozen=True):
 
 
 class _Item(msgspec.Struct, frozen=True):
-    question_id: str
+    question_id: Text
     question: str
-    haystack_session_ids: tuple[str, ...]
+    haystack_session_ids: tuple[Text, ...]
     haystack_sessions: tuple[tuple[_Turn, ...], ...]
     question_type: str = ""
     question_date: str | None = None
@@ -42,49 +44,82 @@ class _Item(msgspec.Struct, frozen=True):
 
 def read(path: Path) -> LabelledSet:
     """A file of LongMemEval; one memory a session, evidence from `answer_session_ids`."""
-    return _read(path, "session")
+    return gather(stream(path))
 
 
 def read_turns(path: Path) -> LabelledSet:
     """A file of LongMemEval; one memory a turn, evidence from `has_answer`."""
-    return _read(path, "turn")
+    return gather(stream_turns(path))
 
 
-def _read(path: Path, granularity: Granularity) -> LabelledSet:
+def stream(path: Path) -> Stream:
+    """As `read`; one question with its haystack is held at a time."""
+    return _stream(path, "session")
+
+
+def stream_turns(path: Path) -> Stream:
+    """As `read_turns`; one question with its haystack is held at a time."""
+    return _stream(path, "turn")
+
+
+def _stream(path: Path, granularity: Granularity) -> Stream:
     """Each question is a corpus of its own. Evidence has grade 1; a question whose id ends in `_abs` expects
     nothing and has no label. A session that a haystack repeats gets the ids `ID~2`, `ID~3`.
     """
     found = sorted(path.glob("longmemeval*.json*")) if path.is_dir() else [path]
     if len(found) != 1:
         raise InputError(f"{path}: holds {len(found)} files longmemeval*.json; name the one to read")
-    items = jsonl.document(found[0], list[_Item])
-    if not items:
-        raise InputError(f"{found[0]}: holds no question")
-    corpora: dict[str, Corpus] = {}
-    questions, notes = [], list[str]()
-    for item in items:
-        where = f"{found[0]}: question {item.question_id!r}"
-        if item.question_id in corpora:
-            raise InputError(f"{where} occurs twice; question ids must be unique")
-        sessions = _sessions(item, where, notes)
-        memories, evidence = (_by_session if granularity == "session" else _by_turn)(item, sessions)
-        corpora[item.question_id] = Corpus.of(item.question_id, memories)
-        abstains = item.question_id.endswith(ABSTENTION)
-        if not abstains and not evidence:
-            notes.append(f"{item.question_id}: no {granularity} is marked as evidence; the question has no label")
-        questions.append(
-            Question(
-                id=item.question_id,
-                text=item.question,
-                corpus=item.question_id,
-                lang="en",
-                categories=(item.question_type,) if item.question_type else (),
-                now=_moment(item.question_date, where),
-                relevant={} if abstains else dict.fromkeys(evidence, 1),
-                expects_empty=abstains,
+    file, cut = found[0], _by_session if granularity == "session" else _by_turn
+    notes: list[str] = []
+
+    def memories(skips: Skips) -> Iterator[tuple[str, Memory]]:
+        for where, item, sessions in _items(file, skips, []):
+            for memory in cut(item, sessions)[0]:
+                yield where, memory
+
+    def questions(skips: Skips) -> Iterator[tuple[str, Question]]:
+        notes.clear()
+        for where, item, sessions in _items(file, skips.quiet(), notes):  # told while the memories are read
+            evidence = cut(item, sessions)[1]
+            abstains = item.question_id.endswith(ABSTENTION)
+            if not abstains and not evidence:
+                notes.append(f"{item.question_id}: no {granularity} is marked as evidence; the question has no label")
+            yield (
+                where,
+                Question(
+                    id=item.question_id,
+                    text=item.question,
+                    corpus=item.question_id,
+                    lang="en",
+                    categories=(item.question_type,) if item.question_type else (),
+                    now=_moment(item.question_date, where),
+                    relevant={} if abstains else dict.fromkeys(evidence, 1),
+                    expects_empty=abstains,
+                ),
             )
-        )
-    return hashed(_info(found[0], granularity), corpora, questions, notes)
+
+    return Stream(_info(file, granularity), memories, questions, str(file), str(file), notes=notes)
+
+
+def _items(file: Path, skips: Skips, notes: list[str]) -> Iterator[tuple[str, _Item, list[_Session]]]:
+    """(file:line, item, its sessions) of each item that can be read."""
+    seen: dict[str, str] = {}
+    for piece in elements(file):
+        where = piece.where
+        try:
+            item = piece.decode(_Item)
+            start = f"{where}: question {item.question_id!r}"
+            if item.question_id in seen:
+                raise InputError(f"{start} is already at {seen[item.question_id]}; question ids must be unique")
+            _moment(item.question_date, start)
+            told: list[str] = []
+            sessions = _sessions(item, start, told)
+        except InputError as error:
+            skips.bad(str(error))
+            continue
+        seen[item.question_id] = where
+        notes.extend(told)
+        yield where, item, sessions
 
 
 def _info(file: Path, granularity: Granularity) -> SetInfo:

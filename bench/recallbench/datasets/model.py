@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from recallstack.preretrieval.contract import ContextEntry
 from recallstack.rows import Corpus
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -26,10 +27,14 @@ class Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One labelled question. `relevant` maps memory ids of its corpus to grades (2 answers, 1 helps)."""
+    """One labelled question. `relevant` maps memory ids of its corpus to grades (2 answers, 1 helps).
+
+    `context` is the conversation before `text`, oldest first; `text` is its newest message.
+    """
 
     id: Text
     text: str
+    context: tuple[ContextEntry, ...] = ()
     corpus: Text = "main"
     lang: str = ""
     categories: tuple[str, ...] = ()

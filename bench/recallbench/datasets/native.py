@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from recallbench.datasets import jsonl
-from recallbench.datasets.hashing import hashed
-from recallbench.datasets.labels import QuestionRow, Resolver
+from recallbench.datasets.labels import QuestionRow
 from recallbench.datasets.model import LabelledSet, Question, SetInfo
-from recallbench.datasets.notes import read_notes
+from recallbench.datasets.notes import iterate
+from recallbench.datasets.skips import Skips
+from recallbench.datasets.stream import Stream, gather
 from recallstack.errors import InputError
-from recallstack.rows import Corpus, Memory
+from recallstack.rows import Memory
 
 TOML, MEMORIES, NOTES, QUESTIONS = "dataset.toml", "memories.jsonl", "notes", "questions.jsonl"
 
@@ -25,11 +26,23 @@ def read(folder: Path) -> LabelledSet:
 
     Raises InputError, one line with file and line, for whatever is missing, broken or contradictory.
     """
+    return gather(stream(folder))
+
+
+def stream(folder: Path) -> Stream:
+    """The folder as a stream. Raises InputError for what is missing."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; a labelled set is a folder with {TOML}")
     info = read_info(folder / TOML)
-    corpora = read_corpora(folder)
-    return hashed(info, corpora, _questions(folder, corpora))
+    memories, memories_in = memories_of(folder)
+    asked = jsonl.find(folder, QUESTIONS)
+    if asked is None:
+        raise InputError(f"{folder}: {QUESTIONS} is missing")
+
+    def questions(skips: Skips) -> Iterator[tuple[str, Question]]:
+        return ((f"{asked}:{line}", row) for line, row in jsonl.rows(asked, QuestionRow, skips))
+
+    return Stream(info, memories, questions, memories_in, str(asked))
 
 
 def read_info(path: Path) -> SetInfo:
@@ -55,46 +68,13 @@ def read_info(path: Path) -> SetInfo:
     return info
 
 
-def corpora_of(memories: Iterable[Memory]) -> dict[str, Corpus]:
-    """Corpora by name, in the order in which they first appear."""
-    parts: dict[str, list[Memory]] = {}
-    for memory in memories:
-        parts.setdefault(memory.corpus, []).append(memory)
-    return {name: Corpus.of(name, part) for name, part in parts.items()}
-
-
-def read_corpora(folder: Path) -> dict[str, Corpus]:
-    """The corpora of `memories.jsonl` or `notes/`."""
+def memories_of(folder: Path) -> tuple[Callable[[Skips], Iterator[tuple[str, Memory]]], str]:
+    """(rows of `memories.jsonl` or `notes/`, which of them it is), as a Stream has them."""
     path, notes = jsonl.find(folder, MEMORIES), folder / NOTES
     if path is not None and notes.is_dir():
         raise InputError(f"{folder}: has both {path.name} and {NOTES}/; keep one of them")
-    if path is None:
-        if not notes.is_dir():
-            raise InputError(f"{folder}: has neither {MEMORIES} nor {NOTES}/; one of them must hold the memories")
-        return corpora_of(read_notes(notes))
-    first: dict[tuple[str, str], int] = {}
-    memories = []
-    for number, memory in jsonl.rows(path, Memory):
-        key = (memory.corpus, memory.id)
-        if key in first:
-            raise InputError(
-                f"{path}:{number}: memory id {memory.id!r} is already at line {first[key]};"
-                f" ids must be unique in a corpus"
-            )
-        first[key] = number
-        memories.append(memory)
-    if not memories:
-        raise InputError(f"{path}: holds no memory")
-    return corpora_of(memories)
-
-
-def _questions(folder: Path, corpora: dict[str, Corpus]) -> list[Question]:
-    path = jsonl.find(folder, QUESTIONS)
-    if path is None:
-        raise InputError(f"{folder}: {QUESTIONS} is missing")
-    resolver = Resolver(corpora)
-    questions = [resolver.question(row, f"{path}:{n}") for n, row in jsonl.rows(path, QuestionRow)]
-    if not questions:
-        raise InputError(f"{path}: holds no question")
-    resolver.finish()
-    return questions
+    if path is not None:
+        return lambda skips: ((f"{path}:{line}", row) for line, row in jsonl.rows(path, Memory, skips)), str(path)
+    if not notes.is_dir():
+        raise InputError(f"{folder}: has neither {MEMORIES} nor {NOTES}/; one of them must hold the memories")
+    return lambda skips: iterate(notes, skips), str(notes)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recallbench.datasets import beir, csv_set, locomo, longmemeval, native, squad, trec_set
-from recallbench.datasets.jsonl import nearest
+from recallbench.datasets.fetch import PUBLIC, folder_of
+from recallbench.datasets.jsonl import find, nearest
 from recallbench.datasets.model import LabelledSet
+from recallbench.datasets.stream import Stream, gather
 from recallstack.errors import InputError
 
 DATA_VARIABLE = "RECALLBENCH_DATA"
@@ -28,18 +30,22 @@ class Format(NamedTuple):
     """A public format: what its data is, and its reader."""
 
     description: str
-    read: Callable[[Path], LabelledSet]
+    stream: Callable[[Path], Stream]
+
+    def read(self, path: Path) -> LabelledSet:
+        """The data in memory."""
+        return gather(self.stream(path))
 
 
 FORMATS: Mapping[str, Format] = {
-    "locomo": Format("LoCoMo, the folder or file of locomo10.json", locomo.read),
-    "cmrc2018": Format("CMRC 2018, the folder or file of cmrc2018_trial.json", squad.read_cmrc),
-    "squad": Format("SQuAD style (SQuAD, CMRC, DRCD), one JSON file", squad.read),
-    "beir": Format("BEIR, a folder with corpus.jsonl, queries.jsonl and qrels/", beir.read),
-    "trec": Format("TREC, a folder with docs.jsonl, topics and qrels", trec_set.read),
-    "csv": Format("a folder with questions.csv, and memories.csv or notes/", csv_set.read),
-    "longmemeval": Format("LongMemEval, one JSON file; a memory is a session", longmemeval.read),
-    "longmemeval-turns": Format("LongMemEval, one JSON file; a memory is a turn", longmemeval.read_turns),
+    "locomo": Format("LoCoMo, the folder or file of locomo10.json", locomo.stream),
+    "cmrc2018": Format("CMRC 2018, the folder or file of cmrc2018_trial.json", squad.stream_cmrc),
+    "squad": Format("SQuAD style (SQuAD, CMRC, DRCD), one JSON file", squad.stream),
+    "beir": Format("BEIR, a folder with corpus.jsonl, queries.jsonl and qrels/", beir.stream),
+    "trec": Format("TREC, a folder with docs.jsonl, topics and qrels", trec_set.stream),
+    "csv": Format("a folder with questions.csv, and memories.csv or notes/", csv_set.stream),
+    "longmemeval": Format("LongMemEval, one JSON file; a memory is a session", longmemeval.stream),
+    "longmemeval-turns": Format("LongMemEval, one JSON file; a memory is a turn", longmemeval.stream_turns),
 }
 
 
@@ -74,7 +80,8 @@ def load(name_or_folder: str, data: Path | None = None) -> LabelledSet:
 
     A name without a path separator is first a built-in set, then a format, then a folder of that name; write
     `./NAME` for a folder that has the name of either. Without `data` a format looks into the folder that
-    the environment variable RECALLBENCH_DATA names. Raises InputError for an unknown name or missing data.
+    the environment variable RECALLBENCH_DATA names, then into that of `datasets fetch`. Raises InputError
+    for an unknown name or missing data.
     """
     shipped = shipped_folder()
     bare = not any(mark in name_or_folder for mark in ("/", os.sep)) and name_or_folder not in ("", ".", "..")
@@ -93,13 +100,22 @@ def load(name_or_folder: str, data: Path | None = None) -> LabelledSet:
 
 
 def _data(name: str, data: Path | None) -> Path:
+    data = data or _found(name)
     if data is None:
-        folder = os.environ.get(DATA_VARIABLE)
-        if not folder:
-            raise InputError(
-                f"{name} is read from data that is not shipped; give --data PATH or set {DATA_VARIABLE} to its folder"
-            )
-        data = Path(folder)
+        get = f", or get it with `recallbench datasets fetch {name}`" if name in PUBLIC else ""
+        raise InputError(
+            f"{name} is read from data that is not shipped; give --data PATH or set {DATA_VARIABLE} to its folder{get}"
+        )
     if not data.exists():
         raise InputError(f"{data}: no such file or folder; it should hold {FORMATS[name].description}")
     return data
+
+
+def _found(name: str) -> Path | None:
+    """The folder that the environment names, unless only the one of `datasets fetch` holds the file."""
+    named = os.environ.get(DATA_VARIABLE)
+    if name in PUBLIC and not (named and find(Path(named), PUBLIC[name].file)):
+        fetched = folder_of(name)
+        if find(fetched, PUBLIC[name].file):
+            return fetched
+    return Path(named) if named else None

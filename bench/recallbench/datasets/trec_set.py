@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from recallbench.datasets import jsonl, qrels
-from recallbench.datasets.beir import checked_rows
 from recallbench.datasets.model import LabelledSet, Question, SetInfo
-from recallbench.datasets.stream import Skips, Stream, gather
+from recallbench.datasets.skips import Skips
+from recallbench.datasets.stream import Stream, gather
 from recallstack.errors import InputError
 from recallstack.rows import Memory
 
@@ -25,29 +25,29 @@ class _Document(msgspec.Struct, frozen=True):
 
     id: str = ""
     docno: str = ""
-    title: str = ""
-    text: str = ""
-    contents: str = ""
+    title: str | None = None
+    text: str | None = None
+    contents: str | None = None
 
 
-def topics(path: Path, skips: Skips) -> Iterator[tuple[str, str]]:
-    """(id, text) of each topic: `id TAB text` lines, or `<top>` blocks with `<num>` and `<title>`."""
+def topics(path: Path, skips: Skips) -> Iterator[tuple[str, str, str]]:
+    """(where, id, text) of each topic: `id TAB text` lines, or `<top>` blocks with `<num>` and `<title>`."""
     content = jsonl.text(path)
     if "<top>" in content.lower():
         for block in _TOP.finditer(content):
+            where = f"{path}:{content.count(chr(10), 0, block.start()) + 1}"
             number, title = _NUM.search(block[1]), _TITLE.search(block[1])
             if number is None or title is None or not title[1].strip():
-                line = content.count("\n", 0, block.start()) + 1
-                skips.bad(f"{path}:{line}: a topic needs <num> and <title>")
+                skips.bad(f"{where}: a topic needs <num> and <title>")
                 continue
-            yield number[1], " ".join(title[1].split())
+            yield where, number[1], " ".join(title[1].split())
         return
-    for line, row in jsonl.lines(path):
+    for line, row in jsonl.lines(path, skips):
         name, tab, asked = row.partition("\t")
         if not tab or not name.strip() or not asked.strip():
             skips.bad(f"{path}:{line}: expected a topic id, a tab and the text")
             continue
-        yield name.strip(), asked.strip()
+        yield f"{path}:{line}", name, asked.strip()
 
 
 def stream(folder: Path) -> Stream:
@@ -67,30 +67,19 @@ def stream(folder: Path) -> Stream:
     )
     notes: list[str] = []
 
-    def memories(skips: Skips) -> Iterator[Memory]:
-        for number, row in checked_rows(docs, _Document, skips):
-            name = row.id or row.docno
+    def memories(skips: Skips) -> Iterator[tuple[str, Memory]]:
+        for number, row in jsonl.rows(docs, _Document, skips):
+            where, name = f"{docs}:{number}", row.id or row.docno
             if not name:
-                skips.bad(f"{docs}:{number}: a document needs id or docno")
+                skips.bad(f"{where}: a document needs id or docno")
                 continue
-            yield Memory(id=name, title=row.title, content=row.text or row.contents)
+            yield where, Memory(id=name, title=row.title or "", content=row.text or row.contents or "")
 
-    def questions(skips: Skips) -> Iterator[Question]:
-        judged = qrels.parse(qrels.trec(judgements), judgements, skips)
-        unjudged, seen = 0, set()
-        for name, text in topics(asked, skips):
-            if name not in judged:
-                unjudged += 1
-                continue
-            seen.add(name)
-            one = judged[name]
-            yield Question(id=name, text=text, relevant=one.relevant, not_relevant=tuple(one.not_relevant))
-        for name in judged:
-            if name not in seen:
-                skips.bad(f"{asked}: topic {name!r} of {judgements.name} is missing")
-        notes[:] = [f"{unjudged} topics without judgements were left out"] if unjudged else []
+    def questions(skips: Skips) -> Iterator[tuple[str, Question]]:
+        judged = qrels.parse(judgements, qrels.four, skips)
+        yield from qrels.judged_questions(topics(asked, skips), judged, skips, notes)
 
-    return Stream(info, memories, questions, notes)
+    return Stream(info, memories, questions, str(docs), str(asked), qrels.place([judgements], qrels.four), notes)
 
 
 def read(folder: Path) -> LabelledSet:

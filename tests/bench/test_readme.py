@@ -1,0 +1,79 @@
+"""The tables of both READMEs are what the commands beside them print."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = {
+    "presets": ("run", "--dataset", "mneme-memories", "--system", "presets"),
+    "replay": ("run", "--dataset", "mneme-memories", "--replay", "sessions", "--system", "inject-fixed"),
+}
+
+
+@cache
+def rows_printed(name: str, out: Path) -> frozenset[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "recallbench", *COMMANDS[name], "--out", str(out)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return frozenset(map(plain, done.stdout.splitlines()))
+
+
+def plain(line: str) -> str:
+    return re.sub(r"\s+", " ", line).strip()
+
+
+def table_rows(text: str, first: str) -> list[str]:
+    """The rows of the table whose header begins with `| first`, without header and rule."""
+    lines = [plain(line) for line in text.splitlines()]
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {first} "))
+    out = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        out.append(line)
+    return out
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+@pytest.mark.parametrize(("name", "first"), [("presets", "system"), ("replay", "bug put back")])
+def test_tables_are_what_the_command_prints(
+    page: str, name: str, first: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    rows = table_rows((ROOT / page).read_text(encoding="utf-8"), first)
+    assert len(rows) >= 8
+    printed = rows_printed(name, tmp_path_factory.getbasetemp() / name)
+    assert [row for row in rows if row not in printed] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_counts_of_the_page(page: str) -> None:
+    """Memories, questions, scenarios and known faults as the page gives them."""
+    from recallbench.datasets.registry import load
+    from recallbench.scenarios import mutation
+    from recallbench.scenarios.catalogue import catalogue_folder
+    from recallbench.scenarios.load import load as load_scenarios
+    from recallbench.scenarios.reference import Reference
+
+    text = (ROOT / page).read_text(encoding="utf-8")
+    labelled = load("mneme-memories")
+    found = load_scenarios([catalogue_folder()], Reference())
+    counts = {
+        "memories": sum(map(len, labelled.corpora.values())),
+        "questions": len(labelled.questions),
+        "scenarios": len(found),
+        "faults": len(mutation.check(found, Reference())),
+    }
+    for what, count in counts.items():
+        assert re.search(rf"(?<!\d){count}(?!\d)", text), (what, count)
