@@ -132,10 +132,12 @@ def test_index_and_sync(benchmark: Any, tree: Tree) -> None:
         scan_all_over_one_file=scanning / changed,
     )
     print(
-        f"\nnotes, {FILES} files, {FILES * ENTRIES} chunks: first index {first:.1f} s, {first / plain_index:.2f} times as "
-        f"long as reading all files into FTS5 alone ({plain_index:.1f} s); no-change sync {1000 * unchanged:.0f} ms, "
-        f"{walking / unchanged:.1f} times as fast as rglob and stat, {scanning / unchanged:.0f} times as fast as reading "
-        f"all files; one-file sync {1000 * changed:.0f} ms, {first / changed:.0f} times as fast as a first index"
+        f"\nnotes, {FILES} files, {FILES * ENTRIES} chunks: first index {first:.1f} s, "
+        f"{first / plain_index:.2f} times as long as reading all files into FTS5 alone ({plain_index:.1f} s); "
+        f"no-change sync {1000 * unchanged:.0f} ms, "
+        f"{walking / unchanged:.1f} times as fast as rglob and stat, "
+        f"{scanning / unchanged:.0f} times as fast as reading all files; "
+        f"one-file sync {1000 * changed:.0f} ms, {first / changed:.0f} times as fast as a first index"
     )
 
 

@@ -117,7 +117,8 @@ def test_fifty_clients_against_in_process(benchmark: Any, address: tuple[str, in
     print(
         f"\nserve, {CLIENTS} clients, {len(latencies)} requests, no error, the answers of this process: "
         f"p50 {p50:.1f} ms, p95 {p95:.1f} ms, longest {worst:.0f} ms; {1 / request:,.0f} requests a second; "
-        f"{request / question:.2f} times as long a request as a question in process one by one ({question * 1e3:.2f} ms), "
+        f"{request / question:.2f} times as long a request as a question in process one by one "
+        f"({question * 1e3:.2f} ms), "
         f"{request / in_batch:.1f} times as in batches of {CLIENTS} ({in_batch * 1e3:.2f} ms)"
         f"{' (quick: too few requests to judge)' if QUICK else ''}"
     )

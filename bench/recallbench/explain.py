@@ -11,7 +11,7 @@ import numpy as np
 
 from recallbench.cache import CandidateCache
 from recallbench.datasets.model import LabelledSet, Question
-from recallbench.systems.recipe import answer_questions
+from recallbench.systems.recipe import answer_questions, has_channels
 from recallstack.candidates import Candidates
 from recallstack.errors import InputError
 from recallstack.pipeline import Answer, Retrieve
@@ -83,5 +83,12 @@ def explain(
         hint = f"did you mean {', '.join(near)}?" if near else f"ids look like {next(iter(known))}"
         raise InputError(f"{labelled.info.name}: no question {question!r}; {hint}")
     one, rows = known[question], depth or labelled.info.depth
-    got = answer_questions(labelled.corpora[one.corpus], [one], recipe, rows, retrieve or CandidateCache())
+    got = answer_questions(
+        labelled.corpora[one.corpus],
+        [one],
+        recipe,
+        rows,
+        retrieve or CandidateCache(),
+        has_channels(labelled.questions),
+    )
     return Explanation(labelled, one, recipe, rows, got)

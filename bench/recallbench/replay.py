@@ -21,7 +21,7 @@ from recallbench.evaluation import Evaluation
 from recallbench.markdown import table
 from recallbench.scenarios.virtual_time import VirtualLoop
 from recallbench.systems.base import SystemRun
-from recallbench.systems.recipe import query_of
+from recallbench.systems.recipe import has_channels, scope_of
 from recallstack.errors import InputError
 from recallstack.inject import Scope
 from recallstack.pipeline import Retrieve
@@ -156,7 +156,7 @@ class Replay:
         out: list[list[Assembly]],
     ) -> None:
         clock = RealClock()
-        scope = query_of(questions[places[0]]).scope
+        scope = scope_of(questions[places[0]], has_channels(questions))
         vectors = QueryVectors(embed, clock, self._switches)
         session = InjectionSession(
             self.recipe, source, vectors, scope=scope, timeout_ms=self.settings.timeout_ms, switches=self._switches
@@ -234,9 +234,10 @@ def sessions(
     questions: Sequence[Question], places: Sequence[int], turns: int, random_: random.Random
 ) -> Iterator[list[int]]:
     """The questions in shuffled order, cut into sessions of one scope and at most `turns` turns."""
+    mapped = has_channels(questions)
     by_scope: dict[Scope, list[int]] = {}
     for place in places:
-        by_scope.setdefault(query_of(questions[place]).scope, []).append(place)
+        by_scope.setdefault(scope_of(questions[place], mapped), []).append(place)
     for group in by_scope.values():
         random_.shuffle(group)
         yield from (group[start : start + turns] for start in range(0, len(group), turns))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from recallstack.candidates import NO_ROW, Candidates, Ids, Mask, Scores
 from recallstack.fusion import Fusion, fuse
 from recallstack.recipes import InjectRecipe
-from recallstack.rows import Corpus
+from recallstack.rows import Corpus, Sensitivity
 
 COSINE_HITS = 200
 """Depth of the separate search that selective rerank takes its cosines from (seed 000, point 2)."""
@@ -25,14 +25,19 @@ OWN_MULTIPLIER, FOREIGN_MULTIPLIER = 1.25, 0.5
 OUTSIDE_COSINE = -1.0
 """What the legacy rerank gives to a row outside the cosine hits."""
 _TIERS = {"summary": 0, "preference": 1}
+EVERY_LEVEL: frozenset[Sensitivity] = frozenset(("public", "personal", "secret"))
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The agent and the workspace that ask; None is unknown."""
+    """The agent and the workspace that ask; None is unknown.
+
+    levels: the sensitivities that the session may see (of its channel, `notes.sensitivity`).
+    """
 
     agent: str | None = None
     workspace: str | None = None
+    levels: frozenset[Sensitivity] = EVERY_LEVEL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +94,8 @@ def build_rules(corpus: Corpus, scopes: Sequence[Scope], recipe: InjectRecipe) -
             eligible[s] &= ~foreign
         elif recipe.scope == "soft" and (scope.agent is not None or scope.workspace is not None):
             multiplier[s] = np.where(foreign, FOREIGN_MULTIPLIER, OWN_MULTIPLIER)
+        if recipe.sensitivity == "channel":
+            eligible[s] &= np.array([m.sensitivity in scope.levels for m in memories], np.bool_)
         if recipe.drop_superseded:
             for m, seen in zip(memories, eligible[s].copy(), strict=True):
                 if seen and m.supersedes is not None and m.supersedes in corpus.index:

@@ -79,6 +79,15 @@ def _injections() -> list[InjectRecipe]:
         idle = " (capacity has no effect without dual)" if "capacity" in on and "dual" not in on else ""
         text = {0: "all four faults in", 4: "all four fixes in"}.get(len(on), f"fixed: {', '.join(on)}")
         out.append(with_switches(InjectRecipe(injection_name(on), description=text + idle), on))
+    out.append(
+        InjectRecipe(
+            "inject-strict",
+            scope="strict",
+            drop_superseded=True,
+            sensitivity="channel",
+            description="all four fixes; nothing foreign, superseded or above the channel's level",
+        )
+    )
     return out
 
 

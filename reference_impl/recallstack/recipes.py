@@ -72,7 +72,10 @@ class SearchRecipe:
 
 @dataclass(frozen=True, slots=True)
 class InjectRecipe:
-    """Injection before a model request; the four switches are the documented fixes (section 5)."""
+    """Injection before a model request; the four switches are the documented fixes (section 5).
+
+    sensitivity: `channel` makes rows ineligible that the session's channel may not see (section 6).
+    """
 
     name: str
     kind: Literal["inject"] = "inject"
@@ -87,6 +90,7 @@ class InjectRecipe:
     selective_rerank: bool = True
     scope: Literal["off", "soft", "strict"] = "soft"
     drop_superseded: bool = False
+    sensitivity: Literal["off", "channel"] = "off"
     floor: float | None = None
     vector: VectorSpec = field(default_factory=VectorSpec)
     bm25: BM25Spec = field(default_factory=BM25Spec)

@@ -21,7 +21,7 @@ from recallstack.presets import preset
 from recallstack.recipes import InjectRecipe
 from recallstack.rows import Corpus, Memory
 
-WORDS = "anchor badge canal dune engine ferry garden harbour".split()
+WORDS = ["anchor", "badge", "canal", "dune", "engine", "ferry", "garden", "harbour"]
 
 
 def injected(name: str) -> InjectRecipe:

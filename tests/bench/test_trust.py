@@ -96,7 +96,10 @@ def test_repeated_ids_are_told_and_counted_once() -> None:
 
 def test_scores_out_of_order_warn() -> None:
     scores = ((0.1, 0.9, 0.5, 0.4, 0.3), (0.5, 0.4, 0.3, 0.2, 0.1))
-    assert "(questions of 2; the order of the list counts): one 1" in named(run(system("one", GOOD, scores=scores)), "scores-not-in-order")[0]
+    assert (
+        "(questions of 2; the order of the list counts): one 1"
+        in named(run(system("one", GOOD, scores=scores)), "scores-not-in-order")[0]
+    )
 
 
 def test_ties_show_their_bounds_where_they_matter() -> None:

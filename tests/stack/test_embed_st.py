@@ -18,7 +18,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
-TEXTS = ["The key of the archive hangs behind the door.", "发布窗口挪到周五", "", "ﬁ \ud800 half a character", "a" * 5000]
+TEXTS = [
+    "The key of the archive hangs behind the door.",
+    "发布窗口挪到周五",
+    "",
+    "ﬁ \ud800 half a character",
+    "a" * 5000,
+]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +90,7 @@ def test_a_recipe_runs_with_it_from_the_command_line(model: Path, tmp_path: Path
 def test_a_name_that_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
     missing = resolve_embedder(f"sentence-transformers:{tmp_path / 'nothing'}")
     assert isinstance(missing, Embedder)
-    with pytest.raises(InputError, match="cannot load the model .*nothing.*check the name or path"):
+    with pytest.raises(InputError, match=r"cannot load the model .*nothing.*check the name or path"):
         missing.encode_queries(["x"])
 
 

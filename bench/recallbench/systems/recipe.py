@@ -11,12 +11,16 @@ import numpy as np
 from recallbench.datasets.model import LabelledSet, Question
 from recallbench.systems.base import SystemRun, TraceRow
 from recallstack.errors import InputError
-from recallstack.inject import Scope
+from recallstack.inject import EVERY_LEVEL, Scope
+from recallstack.notes.sensitivity import SessionMap, visible
 from recallstack.pipeline import Answer, Query, Retrieve, answer
 from recallstack.presets import preset
 from recallstack.recipes import InjectRecipe, Recipe, from_file, to_dict
 from recallstack.rows import Corpus
 from recallstack.trace import LOSSES, stage_ranks, waterfall
+
+OWNERS = frozenset({"owner"})
+"""The session key of the owner in a labelled set."""
 
 
 def recipe_of(spec: str) -> Recipe:
@@ -30,17 +34,27 @@ def recipe_of(spec: str) -> Recipe:
     return from_file(Path(name)) if name.endswith(".toml") else preset(name)
 
 
-def query_of(question: Question) -> Query:
-    """The question as the stack sees it."""
+def scope_of(question: Question, mapped: bool) -> Scope:
+    """Who asks. mapped: the set tells channels apart; a question without one then sees nothing (section 6)."""
     session = question.session
-    return Query(question.text, Scope(session.agent_scope, session.workspace_scope))
+    levels = EVERY_LEVEL
+    if mapped:
+        key = session.channel
+        levels = visible(None if key is None else SessionMap({key: key}, OWNERS).channel(key))
+    return Scope(session.agent_scope, session.workspace_scope, levels)
+
+
+def has_channels(questions: Sequence[Question]) -> bool:
+    """Whether any session has a channel; without a session map everyone is the owner (section 6)."""
+    return any(question.session.channel is not None for question in questions)
 
 
 def answer_questions(
-    corpus: Corpus, questions: Sequence[Question], recipe: Recipe, depth: int, retrieve: Retrieve
+    corpus: Corpus, questions: Sequence[Question], recipe: Recipe, depth: int, retrieve: Retrieve, mapped: bool
 ) -> Answer:
-    """One batch: questions of one corpus through one recipe."""
-    return answer(corpus, [query_of(question) for question in questions], recipe, depth, retrieve)
+    """One batch: questions of one corpus through one recipe. mapped: as in `scope_of`."""
+    queries = [Query(question.text, scope_of(question, mapped)) for question in questions]
+    return answer(corpus, queries, recipe, depth, retrieve)
 
 
 class RecipeSystem:
@@ -66,12 +80,13 @@ class RecipeSystem:
         semantic = np.zeros(count, np.int32)
         trace: list[TraceRow] = []
         notes: list[str] = []
+        mapped = has_channels(labelled.questions)
         for name, corpus in labelled.corpora.items():
             places = [i for i, question in enumerate(labelled.questions) if question.corpus == name]
             if not places:
                 continue
             questions = [labelled.questions[i] for i in places]
-            got = answer_questions(corpus, questions, self.recipe, depth, self._retrieve)
+            got = answer_questions(corpus, questions, self.recipe, depth, self._retrieve, mapped)
             notes.extend(got.notes)
             semantic[places] = got.semantic.sum(axis=1)
             lost, traced = _follow(corpus, questions, places, got)
