@@ -115,15 +115,19 @@ async def _play(
     saved: dict[str, Any],
     broken: list[Failure],
 ) -> None:
-    running = implementation.start(scenario.system, scenario.given, switches)
+    try:
+        running = implementation.start(scenario.system, scenario.given, switches)
+    except InputError as error:
+        raise InputError(f"{scenario.path}: {error}") from None
     try:
         for step in scenario.steps:
             try:
                 got = await _step(running, step.kind, step.name, step.arguments)
-            except InputError as error:
-                raise InputError(f"{step.where}: {error}") from None
             except (NothingToWaitFor, asyncio.CancelledError):
                 raise
+            except InputError as error:
+                broken.append(Failure(step.where, f"{step.name} answers", str(error)))
+                return
             except Exception as error:  # noqa: BLE001 (a system that raises is a finding, shown with its step)
                 broken.append(Failure(step.where, f"{step.name} answers", f"{type(error).__name__}: {error}"))
                 return
