@@ -17,7 +17,7 @@ from recallstack.notes.switches import NO_SWITCHES, Switches
 from recallstack.notes.vectors import drop_unused
 from recallstack.tokens import tokenize
 
-BATCH = 64
+BATCH = 256
 """Files cut and committed together: what a kill costs."""
 Key = tuple[str, str]
 """Root and path relative to it."""
@@ -115,7 +115,7 @@ def sync_files(store: Store, config: NotesConfig) -> SyncReport:
             for key in difference.gone:
                 _forget(store, key)
             store.touch()
-    written, lost = 0, set[Key]()
+    written, lost, signature = 0, set[Key](), rule.signature
     cut = sorted((*difference.new, *difference.changed))
     for start in range(0, len(cut), BATCH):
         batch = [(key, _cut(key, rule, warnings)) for key in cut[start : start + BATCH]]
@@ -125,7 +125,7 @@ def sync_files(store: Store, config: NotesConfig) -> SyncReport:
                 if pieces is None:
                     lost.add(key)
                     continue
-                _insert(store, key, pieces, rule.signature)
+                _insert(store, key, pieces, signature)
                 written += len(pieces.chunks)
             store.touch()
     with store.explained():
@@ -189,12 +189,16 @@ def _insert(store: Store, key: Key, cut: _Cut, signature: str) -> None:
     execute = store.connection.execute
     row = (*key, cut.stamp.mtime_ns, cut.stamp.size, signature)
     file_id = execute("INSERT INTO files (root, file, mtime_ns, size, rule) VALUES (?, ?, ?, ?, ?)", row).lastrowid
-    for piece in cut.chunks:
-        chunk_id = execute(
-            "INSERT INTO chunks (file_id, line, part, text, digest) VALUES (?, ?, ?, ?, ?)",
-            (file_id, piece.line, piece.part, piece.text, digest_of(piece.text)),
-        ).lastrowid
-        execute("INSERT INTO chunks_fts (rowid, tokens) VALUES (?, ?)", (chunk_id, " ".join(tokenize(piece.text))))
+    (last,) = execute("SELECT coalesce(max(id), 0) FROM chunks").fetchone()
+    numbered = list(enumerate(cut.chunks, last + 1))
+    store.connection.executemany(
+        "INSERT INTO chunks (id, file_id, line, part, text, digest) VALUES (?, ?, ?, ?, ?, ?)",
+        [(number, file_id, one.line, one.part, one.text, digest_of(one.text)) for number, one in numbered],
+    )
+    store.connection.executemany(
+        "INSERT INTO chunks_fts (rowid, tokens) VALUES (?, ?)",
+        [(number, " ".join(tokenize(one.text))) for number, one in numbered],
+    )
 
 
 def digest_of(text: str) -> bytes:

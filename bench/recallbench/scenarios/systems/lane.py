@@ -17,10 +17,10 @@ from recallstack.lane.classify import AGENT, REVIEW_POLICY
 from recallstack.lane.framing import OPEN_TAG, PREAMBLE
 from recallstack.lane.pipeline import Outcome, Pipeline
 from recallstack.lane.switches import Switches
-from recallstack.lane.wires import input_tokens
+from recallstack.lane.wires import Wire, input_tokens
 
 SWITCHES = frozenset(one.name for one in dataclasses.fields(Switches))
-WIRE = "openai-chat"
+WIRE: Wire = "openai-chat"
 _NAMES = {"$POLICY": REVIEW_POLICY, "$PREAMBLE": PREAMBLE, "$TAG": OPEN_TAG}
 """What a scenario writes for the version-pinned constants."""
 
