@@ -50,7 +50,7 @@ def check_evaluation(
         *_denominator(labelled, measures, counts),
         *_zero(runs, measures[0], values[:, 0], counts[:, 0], allow_zero),
         *_saturation(runs, measures, values, counts),
-        *_short_lists(runs, depth),
+        *_short_lists(labelled, runs, depth),
         *_order(runs),
         *_ties(labelled, runs, ranked, measures[0], values[:, 0], counts[:, 0]),
         *_judged(runs, measures, values, counts),
@@ -157,19 +157,22 @@ def _saturation(
             yield Check("warning", "equal-systems", "", f"equal in every measure on every question: {same}")
 
 
-def _short_lists(runs: Sequence[SystemRun], depth: int) -> Iterator[Check]:
+def _short_lists(labelled: LabelledSet, runs: Sequence[SystemRun], depth: int) -> Iterator[Check]:
+    """Always the same number of rows, and fewer than asked for, than the capacity, and than there are memories."""
+    rows = min((len(labelled.corpora[question.corpus]) for question in labelled.questions), default=0)
+    found = []
     for run in runs:
         lengths = {len(one) for one, bad in zip(run.ids, run.failed, strict=True) if not bad}
-        if len(lengths) != 1 or len(run.ids) < 2:
-            continue
-        length = lengths.pop()
-        if 0 < length < min(depth, run.capacity or depth):
-            yield Check(
-                "warning",
-                "short-lists",
-                run.system,
-                f"always returns {length} rows where {depth} were asked for; a limit may have been swallowed",
-            )
+        if len(lengths) == 1 and len(run.ids) > 1 and 0 < max(lengths) < min(depth, run.capacity or depth, rows):
+            found.append(f"{run.system} {max(lengths)}")
+    if found:
+        yield Check(
+            "warning",
+            "short-lists",
+            "",
+            f"always the same number of rows where {depth} were asked for; a limit may have been swallowed: "
+            + ", ".join(found),
+        )
 
 
 def _order(runs: Sequence[SystemRun]) -> Iterator[Check]:
