@@ -1,12 +1,13 @@
 """Notes search over 10,000 Markdown files (about 80,000 chunks), against the plain ways in the same process.
 
 First index, no-change sync, one-file sync, search p50 and p95; beside them scanning all files, and SQLite's FTS5
-alone with its own tokenizer and no fusion, weights, sensitivity or texts. Outputs are checked: what FTS5 alone ranks
-on our tokens is our keyword list, and scanning finds the same chunks.
+alone with its own tokenizer and no fusion, weights or sensitivity. Outputs are checked: FTS5 alone and brute-force
+cosine have the rows of our lists, scanning finds all of them, and texts are those of the files.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import statistics
 import time
@@ -25,7 +26,10 @@ from recallstack.notes.chunker import ChunkRule, chunks
 from recallstack.notes.keywords import fts_query
 from recallstack.tokens import tokenize
 
-FILES, ENTRIES, WORDS, VOCABULARY, QUERIES, DIMENSIONS = 10_000, 8, 20, 30_000, 200, 128
+QUICK = os.environ.get("RECALLBENCH_PERF_QUICK") == "1"
+FILES, QUERIES = (500, 20) if QUICK else (10_000, 200)
+ENTRIES, WORDS, VOCABULARY, DIMENSIONS = 8, 20, 30_000, 128
+CHANGED = Path("002", "00200", "public.md")
 NAMES = ("public.md", "personal.md", "secret.md", "diary.md")
 
 
@@ -89,9 +93,9 @@ def spread(times: Sequence[float]) -> tuple[float, float]:
     return 1000 * statistics.median(times), 1000 * float(np.quantile(times, 0.95))
 
 
-def fts_alone(tree: Tree, rows: list[tuple[str, str]]) -> sqlite3.Connection:
+def fts_alone(tree: Tree, name: str, rows: list[tuple[str, str]]) -> sqlite3.Connection:
     """The plain index: one FTS5 table with its own tokenizer over the chunks' texts, in a file."""
-    connection = sqlite3.connect(tree.folder / "plain.db", isolation_level=None)
+    connection = sqlite3.connect(tree.folder / name, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("CREATE VIRTUAL TABLE plain USING fts5 (id UNINDEXED, text)")
     connection.execute("BEGIN")
@@ -104,7 +108,7 @@ def test_index_and_sync(benchmark: Any, tree: Tree) -> None:
     scanned: list[tuple[str, str]] = []
     scanning = seconds(lambda: scanned.extend(tree.read()))
     plain: list[sqlite3.Connection] = []
-    plain_index = scanning + seconds(lambda: plain.append(fts_alone(tree, scanned)))
+    plain_index = scanning + seconds(lambda: plain.append(fts_alone(tree, "plain.db", scanned)))
     plain[0].close()
     with Notes(tree.config("index.db")) as notes:
         first = seconds(notes.sync)
@@ -114,7 +118,7 @@ def test_index_and_sync(benchmark: Any, tree: Tree) -> None:
         walking = min(seconds(lambda: [one.stat() for one in tree.root.rglob("*.md")]) for _ in range(3))
         one_file = []
         for turn in range(11):
-            (tree.root / "050" / "05000" / NAMES[0]).write_text(f"- w7 turn {turn}\n" * (turn + 1))
+            (tree.root / CHANGED).write_text(f"- w7 turn {turn}\n" * (turn + 1))
             began = time.perf_counter()
             report = notes.sync()
             one_file.append(time.perf_counter() - began)
@@ -132,12 +136,11 @@ def test_index_and_sync(benchmark: Any, tree: Tree) -> None:
         scan_all_over_one_file=scanning / changed,
     )
     print(
-        f"\nnotes, {FILES} files, {FILES * ENTRIES} chunks: first index {first:.1f} s, "
-        f"{first / plain_index:.2f} times as long as reading all files into FTS5 alone ({plain_index:.1f} s); "
-        f"no-change sync {1000 * unchanged:.0f} ms, "
-        f"{walking / unchanged:.1f} times as fast as rglob and stat, "
-        f"{scanning / unchanged:.0f} times as fast as reading all files; "
-        f"one-file sync {1000 * changed:.0f} ms, {first / changed:.0f} times as fast as a first index"
+        f"\nnotes, {FILES} files, {FILES * ENTRIES} chunks: first index {first:.1f} s, {first / plain_index:.2f} times "
+        f"as long as reading all files into FTS5 alone ({plain_index:.1f} s); no-change sync "
+        f"{1000 * unchanged:.0f} ms, "
+        f"{walking / unchanged:.1f} times as fast as rglob and stat, {scanning / unchanged:.0f} times as fast as "
+        f"reading all files; one-file sync {1000 * changed:.0f} ms, {first / changed:.0f} times as fast as at first"
     )
 
 
@@ -148,7 +151,7 @@ def test_search(benchmark: Any, tree: Tree, semantic: bool) -> None:
     texts = dict(rows)
     with (
         Notes(tree.config(f"search-{semantic}.db"), embedder) as notes,
-        closing(fts_alone(tree, rows) if not (tree.folder / "plain.db").exists() else _plain(tree)) as plain,
+        closing(fts_alone(tree, f"plain-{semantic}.db", rows)) as plain,
     ):
         first = seconds(notes.sync)
         loading = seconds(lambda: notes.search(tree.queries[0]))
@@ -163,8 +166,8 @@ def test_search(benchmark: Any, tree: Tree, semantic: bool) -> None:
                 alone.append(seconds(lambda match=match: plain.execute(PLAIN, (match,)).fetchall()))  # type: ignore[misc]
 
         benchmark.group = "notes search"
-        benchmark.pedantic(each_query, rounds=3)
-        scanning, found = [], 0
+        benchmark.pedantic(each_query, rounds=1)
+        scanning = []
         for query in tree.queries[:3]:
             wanted = set(tokenize(query))
             began = time.perf_counter()
@@ -174,8 +177,8 @@ def test_search(benchmark: Any, tree: Tree, semantic: bool) -> None:
             assert all(hit.text == texts[hit.id] for hit in hits)
             if not semantic:
                 assert {hit.id for hit in hits} <= holding
-                found += len(hits)
-        assert semantic or found == 120
+                best = {name for name, _ in plain.execute(PLAIN.replace("10", "40"), (fts_query(query),))}
+                assert len(best & {hit.id for hit in hits}) >= len(best) - 1  # equals at the cut may differ
         brute = _brute_force(notes, embedder, rows, tree.queries[:20]) if embedder else None
     p50, p95 = spread(ours)
     plain50, plain95 = spread(alone)
@@ -201,10 +204,6 @@ def test_search(benchmark: Any, tree: Tree, semantic: bool) -> None:
 
 
 PLAIN = "SELECT id, text FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT 10"
-
-
-def _plain(tree: Tree) -> sqlite3.Connection:
-    return sqlite3.connect(tree.folder / "plain.db", isolation_level=None)
 
 
 def _brute_force(notes: Notes, embedder: Projection, rows: list[tuple[str, str]], queries: list[str]) -> float:

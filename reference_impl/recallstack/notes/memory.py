@@ -58,6 +58,7 @@ class Status:
 class Notes:
     """Markdown files as memory, through an index that follows them.
 
+    A file is cut again when its mtime or its size has changed; a change that keeps both is seen by `rebuild` only.
     embedder: None searches by keywords only. clock: seconds, for `sync_if_due`. Every method raises InputError, one
     line, for what a user can mend: a database that is locked, damaged or another's, a full disk, a broken glob. A
     sync that ends in one, or is killed, leaves a sound index, and the next one completes it. Use an object in one
