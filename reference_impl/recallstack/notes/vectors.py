@@ -147,7 +147,7 @@ class SemanticList:
             parts = bytearray()
             for chunk, vector in self._store.connection.execute(
                 "SELECT chunks.id, vector FROM chunks JOIN files ON files.id = file_id "
-                "JOIN vectors USING (digest) ORDER BY chunks.id DESC"
+                "JOIN vectors USING (digest) ORDER BY root, file, line, part"
             ):
                 rows.append(chunk)
                 parts += vector
