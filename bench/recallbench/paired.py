@@ -30,8 +30,11 @@ class Units:
 
 
 def units_of(differences: Float, clusters: Sequence[str | None] | None = None) -> Units:
-    """The units of float64 `[n]` differences. Clusters count only where every question has one."""
-    if clusters is None or any(name is None for name in clusters):
+    """The units of float64 `[n]` differences, as `mean_interval` takes them.
+
+    Clusters count only where every question has one and there are at least two of them.
+    """
+    if clusters is None or any(name is None for name in clusters) or len(set(clusters)) < 2:
         return Units(differences, np.ones(len(differences)))
     _, place = np.unique(np.array(clusters, dtype=np.str_), return_inverse=True)
     sums = np.bincount(place, weights=differences)
@@ -145,11 +148,16 @@ def compare(
     )
 
 
+def _units(interval: Interval) -> int:
+    """Independent units of an interval; of a single cluster it is over the questions (see `mean_interval`)."""
+    return interval.clusters if interval.clusters > 1 else interval.n
+
+
 def standard_error(interval: Interval, level: float = 0.95) -> float:
     """The standard error that an interval was made from; NaN where it is unknown."""
     from scipy import stats
 
-    freedom = (interval.clusters or interval.n) - 1
+    freedom = _units(interval) - 1
     if freedom < 1:
         return float("nan")
     return (interval.high - interval.mean) / float(stats.t.ppf(0.5 + level / 2, freedom))
@@ -162,7 +170,7 @@ def detectable_difference(interval: Interval, level: float = 0.95, power: float 
     """
     from scipy import stats
 
-    freedom = (interval.clusters or interval.n) - 1
+    freedom = _units(interval) - 1
     if freedom < 1:
         return float("nan")
     factor = float(stats.t.ppf(0.5 + level / 2, freedom) + stats.t.ppf(power, freedom))
@@ -177,7 +185,7 @@ def questions_needed(interval: Interval, distance: float, level: float = 0.95, p
     """
     from scipy import stats
 
-    error, units = standard_error(interval, level), interval.clusters or interval.n
+    error, units = standard_error(interval, level), _units(interval)
     if error == 0:
         return 0
     if not np.isfinite(error) or distance <= 0:

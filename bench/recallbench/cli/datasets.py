@@ -10,17 +10,20 @@ import click
 
 from recallbench.cli.datasets_get import convert, fetch
 from recallbench.cli.datasets_judge import judge, pool
+from recallbench.cli.datasets_make import grow, power
 
 
 @click.group()
 def datasets() -> None:
-    """List, check and show labelled sets; make them from public formats."""
+    """List, show, check, convert and fetch labelled sets."""
 
 
 datasets.add_command(convert)
 datasets.add_command(fetch)
 datasets.add_command(pool)
 datasets.add_command(judge)
+datasets.add_command(power)
+datasets.add_command(grow)
 
 
 @datasets.command("list")

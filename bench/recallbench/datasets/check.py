@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from recallbench.datasets.model import LabelledSet, Question
+from recallbench.datasets.similar import trigrams
 from recallstack.rows import Corpus, Memory
 from recallstack.tokens import tokenize
 
@@ -122,14 +123,9 @@ def _visible(labelled: LabelledSet) -> Iterator[Finding]:
                 yield Finding("warning", question.id, f"relevant memory {name} may not be seen: {why}")
 
 
-def _grams(text: str) -> frozenset[str]:
-    flat = " ".join(text.lower().split())
-    return frozenset(flat[i : i + 3] for i in range(max(1, len(flat) - 2)))
-
-
 def _near_pairs(corpus: Corpus) -> Iterator[tuple[str, str, float]]:
     """Pairs of near-duplicates, found by their rarest shared trigrams (prefix filter of a similarity join)."""
-    grams = [_grams(memory.text) for memory in corpus.memories]
+    grams = [trigrams(memory.text) for memory in corpus.memories]
     count = Counter(gram for one in grams for gram in one)
     buckets: dict[str, list[int]] = defaultdict(list)
     for row, one in enumerate(grams):
