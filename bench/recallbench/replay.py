@@ -17,16 +17,15 @@ import numpy as np
 
 from recallbench.aggregate import cells, differences
 from recallbench.datasets.model import LabelledSet, Question
+from recallbench.datasets.scope import scope_of
 from recallbench.evaluation import Evaluation
 from recallbench.markdown import table
 from recallbench.scenarios.virtual_time import VirtualLoop
 from recallbench.systems.base import SystemRun
-from recallbench.systems.recipe import has_channels, scope_of
 from recallstack.errors import InputError
 from recallstack.inject import Scope
 from recallstack.pipeline import Retrieve
 from recallstack.recipes import INJECTION_SWITCHES, InjectRecipe, to_dict, with_switches
-from recallstack.rows import Corpus
 from recallstack.session.clock import RealClock
 from recallstack.session.host import Host
 from recallstack.session.prefetch import Embed, QueryVectors, Vector
@@ -141,22 +140,23 @@ class Replay:
             texts = [labelled.questions[i].text for i in places]
             source = BatchSource(corpus, self.recipe, texts, self._retrieve)
             embed = _late(embed_with(corpus, self.recipe.vector, texts), self.settings.latency_ms)
-            for session in sessions(labelled.questions, places, self.settings.turns, random_):
-                await self._session(labelled.questions, session, corpus, source, embed, random_, out)
+            mapped = labelled.has_channels
+            for session in sessions(labelled.questions, places, self.settings.turns, random_, mapped):
+                scope = scope_of(labelled.questions[session[0]], mapped)
+                await self._session(labelled.questions, session, scope, source, embed, random_, out)
         return out
 
     async def _session(
         self,
         questions: Sequence[Question],
         places: Sequence[int],
-        corpus: Corpus,
+        scope: Scope,
         source: CandidateSource,
         embed: Embed,
         random_: random.Random,
         out: list[list[Assembly]],
     ) -> None:
         clock = RealClock()
-        scope = scope_of(questions[places[0]], has_channels(questions))
         vectors = QueryVectors(embed, clock, self._switches)
         session = InjectionSession(
             self.recipe, source, vectors, scope=scope, timeout_ms=self.settings.timeout_ms, switches=self._switches
@@ -231,10 +231,12 @@ def replay_systems(recipe: InjectRecipe, settings: Settings, retrieve: Retrieve)
 
 
 def sessions(
-    questions: Sequence[Question], places: Sequence[int], turns: int, random_: random.Random
+    questions: Sequence[Question], places: Sequence[int], turns: int, random_: random.Random, mapped: bool
 ) -> Iterator[list[int]]:
-    """The questions in shuffled order, cut into sessions of one scope and at most `turns` turns."""
-    mapped = has_channels(questions)
+    """The questions in shuffled order, cut into sessions of one scope and at most `turns` turns.
+
+    mapped: as in `scope_of`.
+    """
     by_scope: dict[Scope, list[int]] = {}
     for place in places:
         by_scope.setdefault(scope_of(questions[place], mapped), []).append(place)

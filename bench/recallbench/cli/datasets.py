@@ -10,6 +10,7 @@ import click
 
 from recallbench.cli.datasets_get import convert, fetch
 from recallbench.cli.datasets_judge import judge, pool
+from recallbench.cli.datasets_log import from_log
 from recallbench.cli.datasets_make import grow, power
 
 
@@ -24,6 +25,7 @@ datasets.add_command(pool)
 datasets.add_command(judge)
 datasets.add_command(power)
 datasets.add_command(grow)
+datasets.add_command(from_log)
 
 
 @datasets.command("list")

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from recallbench.datasets.model import LabelledSet, Question
+from recallbench.datasets.scope import scope_of
 from recallbench.datasets.similar import trigrams
 from recallstack.rows import Corpus, Memory
 from recallstack.tokens import tokenize
@@ -102,8 +103,8 @@ def _splits(labelled: LabelledSet) -> Iterator[Finding]:
             yield Finding("error", f"cluster {cluster}", "stands in dev and in test; move it whole into one")
 
 
-def _hidden_from(memory: Memory, question: Question) -> str | None:
-    """Why a session may not see a memory, or None."""
+def hidden_from(memory: Memory, question: Question, mapped: bool) -> str | None:
+    """Why a session may not see a memory, or None. mapped: as in `datasets.scope`."""
     session = question.session
     if memory.archived or memory.forgotten:
         return "archived" if memory.archived else "forgotten"
@@ -111,6 +112,8 @@ def _hidden_from(memory: Memory, question: Question) -> str | None:
         return f"of agent {memory.agent_scope}, asked by {session.agent_scope}"
     if memory.workspace_scope and session.workspace_scope and memory.workspace_scope != session.workspace_scope:
         return f"of workspace {memory.workspace_scope}, asked in {session.workspace_scope}"
+    if memory.sensitivity not in scope_of(question, mapped).levels:
+        return f"{memory.sensitivity}, asked over {session.channel or 'no channel'}"
     return None
 
 
@@ -118,7 +121,7 @@ def _visible(labelled: LabelledSet) -> Iterator[Finding]:
     for question in labelled.questions:
         corpus = labelled.corpora[question.corpus]
         for name in _answers(question):
-            why = _hidden_from(corpus.memories[corpus.index[name]], question)
+            why = hidden_from(corpus.memories[corpus.index[name]], question, labelled.has_channels)
             if why:
                 yield Finding("warning", question.id, f"relevant memory {name} may not be seen: {why}")
 

@@ -79,7 +79,8 @@ class LabelledSet:
 
     corpora: by name, in file order. questions: in file order. notes: what the reader mended or dropped,
     one line each (shown to the user, kept in the manifest). Hashes: see `hashing`; questions_hash covers what
-    systems are asked, labels_hash what measures are made from.
+    systems are asked, labels_hash what measures are made from. mapped: whether sessions have channels, in a part of a
+    set; None: its own questions say so.
     """
 
     info: SetInfo
@@ -89,3 +90,15 @@ class LabelledSet:
     memories_hash: str = field(default="")
     labels_hash: str = field(default="")
     questions_hash: str = field(default="")
+    mapped: bool | None = None
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether any session of the whole set has a channel.
+
+        If none has, there is no session map and everyone is the owner (section 6). A part of a set with channels keeps
+        its map, so that a session without one sees nothing there either.
+        """
+        if self.mapped is not None:
+            return self.mapped
+        return any(question.session.channel is not None for question in self.questions)

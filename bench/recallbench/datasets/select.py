@@ -49,6 +49,7 @@ def select(
         questions=questions,
         labels_hash=labels_hash(questions),
         questions_hash=questions_hash(questions),
+        mapped=labelled.has_channels,
     )
 
 
