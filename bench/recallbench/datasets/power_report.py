@@ -157,7 +157,7 @@ def _measure_power(evaluation: Evaluation, m: int, difference: float | None) -> 
         max((one.n for one in intervals), default=0),
         max((one.clusters for one in intervals), default=0),
         len(intervals),
-        sum(one.mean == one.low == one.high == 0 for one in intervals),
+        sum(bool(one.mean == one.low == one.high == 0) for one in intervals),
         _spread([value for _, value in told]),
         needed,
     )
@@ -192,6 +192,6 @@ def _tests(evaluation: Evaluation, names: list[str], seed: int) -> tuple[PairTes
             raise InputError(f"no question counts for both {better!r} and {worse!r}; compare other systems")
         change, clusters = found
         p = randomization_p(units_of(change, clusters), seed, resamples)
-        out.append((better, worse, float(change.mean()), not change.any(), p))
+        out.append((better, worse, float(change.mean()), not bool(change.any()), p))
     adjusted = holm([p for *_, p in out])
     return tuple(PairTest(*one, adjusted=q) for one, q in zip(out, adjusted, strict=True))
