@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from recallbench.datasets.check import contradictions
 from recallbench.datasets.model import LabelledSet
 from recallbench.match import tie_bounds
 from recallbench.measures import Measure
@@ -20,6 +22,10 @@ SATURATED = 0.98
 """From this mean of the primary measure on, a set cannot tell systems apart."""
 JUDGED_ENOUGH = 0.95
 """Below this mean of Judged@5 the figures of a system depend on hits that nobody judged."""
+
+REASONS = 5
+"""Different reasons that the message of failed questions names."""
+MATCHES = {"id": "id", "source_ids": "source ids", "id_map": "id map", "text": "text"}
 
 Level = Literal["error", "warning", "info"]
 
@@ -46,6 +52,7 @@ def check_evaluation(
 ) -> tuple[Check, ...]:
     """All findings, errors first. The first measure is the primary one. values, counts: `[S, M, Q]`."""
     found = [
+        *_labels(labelled),
         *_answers(labelled, runs),
         *_denominator(labelled, measures, counts),
         *_zero(runs, measures[0], values[:, 0], counts[:, 0], allow_zero),
@@ -59,6 +66,14 @@ def check_evaluation(
     return tuple(sorted(found, key=lambda check: rank[check.level]))
 
 
+def _labels(labelled: LabelledSet) -> Iterator[Check]:
+    found = contradictions(labelled)
+    if found:
+        told = "; ".join(f"{one.where}: {one.message}" for one in found[:REASONS])
+        more = f" and {len(found) - REASONS} more" if len(found) > REASONS else ""
+        yield Check("error", "labels", "", f"the labels contradict themselves: {told}{more}; see `datasets check`")
+
+
 def _answers(labelled: LabelledSet, runs: Sequence[SystemRun]) -> Iterator[Check]:
     for run in runs:
         failed = int(run.failed.sum())
@@ -69,8 +84,9 @@ def _answers(labelled: LabelledSet, runs: Sequence[SystemRun]) -> Iterator[Check
                 "failed-questions",
                 run.system,
                 f"no valid answer to {failed} of {len(run.failed)} questions (first: {first}); "
-                "each scores the worst value",
+                f"each scores the worst value{_reasons(labelled, run)}",
             )
+        yield from _observed(run)
         repeated = sum(len(one) - len(set(one)) for one in run.ids)
         if repeated:
             yield Check(
@@ -81,6 +97,48 @@ def _answers(labelled: LabelledSet, runs: Sequence[SystemRun]) -> Iterator[Check
             )
         for note in run.notes:
             yield Check("warning", "system-note", run.system, note)
+
+
+def _reasons(labelled: LabelledSet, run: SystemRun) -> str:
+    """Why questions have no valid answer, the most frequent reason first, each with its first question."""
+    if run.observed is None:
+        return ""
+    found: dict[str, list[str]] = {}
+    for question, error in zip(labelled.questions, run.observed.errors, strict=True):
+        if error:
+            found.setdefault(error, []).append(question.id)
+    order = sorted(found.items(), key=lambda one: -len(one[1]))
+    shown = [f"{len(ids)}× it {error} ({ids[0]}{', …' if len(ids) > 1 else ''})" for error, ids in order[:REASONS]]
+    if len(order) > REASONS:
+        shown.append(f"and {len(order) - REASONS} other reasons")
+    return f": {'; '.join(shown)}"
+
+
+def _observed(run: SystemRun) -> Iterator[Check]:
+    """What was seen of a system from outside: answers that change, rows that match nothing."""
+    seen = run.observed
+    if seen is None:
+        return
+    unstable = sum(seen.unstable)
+    if unstable:
+        yield Check(
+            "warning",
+            "flaky",
+            run.system,
+            f"another list came back for {unstable} of {len(seen.unstable)} questions in {seen.repeats} repeats; "
+            "the first answer counts",
+        )
+    ways = Counter(match for one in seen.matches for match in one)
+    nothing = ways.pop("none", 0)
+    if nothing or set(ways) - {"id"}:
+        shown = ", ".join(f"{count} by {MATCHES[way]}" for way, count in sorted(ways.items()))
+        yield Check(
+            "warning" if nothing else "info",
+            "matching",
+            run.system,
+            f"returned rows matched to memories: {shown or 'none'}"
+            + (f"; {nothing} matched nothing, each keeps its place" if nothing else ""),
+        )
 
 
 def _denominator(labelled: LabelledSet, measures: tuple[Measure, ...], counts: NDArray[np.bool_]) -> Iterator[Check]:

@@ -7,6 +7,7 @@ import difflib
 import math
 import tomllib
 import typing
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +34,12 @@ INJECTION_SWITCHES = ("dual", "overfetch", "capacity", "rerank")
 
 @dataclass(frozen=True, slots=True)
 class SearchRecipe:
-    """The search tool: channels, then fusion, then the first `top_k` rows.
+    """The search tool: channels, then fusion, source weights, sensitivity, then the first `top_k` rows.
 
     pool: rows a channel contributes; None is twice what is asked for (recall semantics, section 3).
     include_hidden: whether archived and forgotten rows may come back.
+    source_weights: `notes` multiplies fused scores by what the name of a row's file is worth (section 6).
+    sensitivity: `channel` drops rows that the session's channel may not see (section 6).
     """
 
     name: str
@@ -46,6 +49,8 @@ class SearchRecipe:
     fusion: Fusion = field(default_factory=Fusion)
     pool: int | None = None
     include_hidden: bool = False
+    source_weights: Literal["off", "notes"] = "off"
+    sensitivity: Literal["off", "channel"] = "off"
     keyword: KeywordSpec = field(default_factory=KeywordSpec)
     vector: VectorSpec = field(default_factory=VectorSpec)
     bm25: BM25Spec = field(default_factory=BM25Spec)
@@ -53,6 +58,7 @@ class SearchRecipe:
     recent: RecentSpec = field(default_factory=RecentSpec)
 
     def __post_init__(self) -> None:
+        _check_name(self.name)
         if not self.channels:
             raise InputError(f"recipe {self.name!r}: channels is empty; name at least one of {CHANNEL_ORDER}")
         if len(set(self.channels)) != len(self.channels):
@@ -96,6 +102,7 @@ class InjectRecipe:
     bm25: BM25Spec = field(default_factory=BM25Spec)
 
     def __post_init__(self) -> None:
+        _check_name(self.name)
         if self.max_items < 1:
             raise InputError(f"recipe {self.name!r}: max_items is {self.max_items}; it must be at least 1")
         if not (math.isfinite(self.k) and self.k > 0):
@@ -126,6 +133,11 @@ def with_switches(recipe: InjectRecipe, on: Collection[str]) -> InjectRecipe:
 
 Recipe = SearchRecipe | InjectRecipe
 _KINDS: dict[str, type[Any]] = {"search": SearchRecipe, "inject": InjectRecipe}
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or any(unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") for char in name):
+        raise InputError(f"recipe {name!r}: a name is one line of text without control characters")
 
 
 def _check_bm25(name: str, spec: BM25Spec) -> None:
@@ -208,7 +220,10 @@ def _build(kind: type[Any], values: Any, where: str, path: str) -> Any:
         try:
             arguments[key] = msgspec.convert(value, hint_type)
         except msgspec.ValidationError as error:
-            raise InputError(f"{where}: recipe field {full!r}: {error}") from None
+            choices = ", ".join(map(str, typing.get_args(hint_type))) if typing.get_origin(hint_type) is Literal else ""
+            raise InputError(
+                f"{where}: recipe field {full!r}: {error}" + (f"; known: {choices}" if choices else "")
+            ) from None
     return kind(**arguments)
 
 

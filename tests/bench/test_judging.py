@@ -207,3 +207,26 @@ def test_by_the_keyboard_from_pool_to_labels(folder: Path, tmp_path: Path) -> No
     done = command("judge", str(folder), str(tmp_path / "again.csv"), "--agreement")
     assert done.returncode == 2  # nothing judged in the second pass yet
     assert "no pair of the file was judged in both passes" in done.stderr
+
+
+def test_the_input_may_end_and_a_judge_has_a_name(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pool.csv"
+    command("pool", str(folder), "--system", "bm25-lucene", "--system", "vector-lsa", "--out", str(file))
+    total = len(judging.read(file, native.read(folder)))
+    done = command("judge", str(folder), str(file), keys="1\n")  # the end of the input, not Ctrl-C
+    assert done.returncode == 0
+    assert f"1 judged, {total - 1} left" in done.stdout
+    done = command("judge", str(folder), str(file), "--apply", " ")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--apply needs the name" in done.stderr
+
+
+def test_an_error_names_the_first_line_of_a_record_that_spans_lines(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "p.csv"
+    file.write_text('question,memory,grade,note\nq-1,m-1,,"two\nlines"\nq-1,m-2,7,"two\nlines"\n', encoding="utf-8")
+    labelled = native.read(folder)
+    question, memory = labelled.questions[0].id, [one.id for one in labelled.corpora["main"].memories]
+    text = file.read_text().replace("q-1", question).replace("m-1", memory[0]).replace("m-2", memory[1])
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"p\.csv:4: grade is '7'"):
+        judging.read(file, labelled)

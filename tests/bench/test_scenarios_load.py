@@ -66,8 +66,13 @@ BROKEN = [
     ("cause: why", "cause: why\ncause: because", 9, "key 'cause' stands here twice"),
     ("cause: why", "cause: !!python/object/apply:os.system [ls]", 8, "could not determine a constructor"),
     ("cause: why", "cause: [why", 9, "not valid YAML"),
-    ("cause: why", "cause: &a [*a]", 8, "an anchor refers to itself"),
-    ("cause: why", "cause: why\nreason: none", 1, "unknown field"),
+    ("cause: why", "cause: &a [*a]", 8, "alias *a; write the value out"),
+    ("cause: why", "cause: why\nreason: none", 9, "unknown field `reason`"),
+    ("cause: why", "caus: why", 8, "unknown field `caus`; did you mean 'cause'?"),
+    ("system: mneme", "system: mnem", 2, "Invalid enum value 'mnem'; did you mean 'mneme'?"),
+    ("save: hits}", "top_k: x, save: hits}", 13, "top_k is 'x': Expected `int`, got `str`"),
+    ("save: hits}", "top_k: 0, save: hits}", 13, "top_k is 0: Expected `int` >= 1"),
+    ("given:", "given:\n  vectors: {a: [.nan, 1]}", 10, "a vector is a list of finite numbers"),
 ]
 
 

@@ -46,6 +46,15 @@ def test_a_sound_run_is_silent_and_valid() -> None:
     assert evaluation.valid
 
 
+def test_labels_that_contradict_themselves_make_a_run_invalid() -> None:
+    both = Question(id="q1", text="1", relevant={"a": 2}, forbidden=("a",))
+    evaluation = run(system("one", GOOD), questions=(both, QUESTIONS[1]))
+    assert not evaluation.valid
+    [message] = named(evaluation, "labels")
+    assert message.startswith("the labels contradict themselves: q1: relevant and forbidden at once: a")
+    assert named(run(system("one", GOOD)), "labels") == []
+
+
 def test_all_zero_is_an_error_unless_allowed_by_name() -> None:
     evaluation = run(system("one", ["cd", "de"]), system("two", ["cde", "d"]))
     assert not evaluation.valid

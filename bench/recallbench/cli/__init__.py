@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import click
@@ -73,11 +74,16 @@ def _run(arguments: list[str] | None) -> int:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # a lone surrogate in a question must not end a run
                 stream.reconfigure(errors="backslashreplace")
-        code = cli.main(arguments, prog_name="recallbench", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warned
+            code = cli.main(arguments, prog_name="recallbench", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else OK
     except click.exceptions.Exit as error:
         return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.ctx.get_help() if error.ctx else error.format_message(), file=sys.stderr)
+        return BAD_INPUT
     except click.ClickException as error:
         return _say(error.format_message(), BAD_INPUT)
     except InputError as error:
@@ -98,6 +104,11 @@ def _run(arguments: list[str] | None) -> int:
     except Exception:  # noqa: BLE001 (the last line of defence: shown whole, with its own exit code)
         traceback.print_exc()
         return _say(_REPORT, INTERNAL)
+
+
+def _warned(message: Warning | str, *where: Any, **more: Any) -> None:
+    """A warning as one line, without the place in our code."""
+    print(f"recallbench: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _say(message: str, code: int) -> int:

@@ -103,6 +103,8 @@ def judge(name: str, file: Path, judge_name: str | None, replace_old: bool, comp
 
     labelled = registry.load(name)
     rows = judging.read(file, labelled)
+    if judge_name is not None and not judge_name.strip():
+        raise InputError("--apply needs the name of who judged, such as --apply me")
     if judge_name is not None and compare:
         raise InputError("--apply writes labels and --agreement compares them; give one of them")
     if compare:
@@ -135,7 +137,10 @@ def _ask(file: Path, labelled: LabelledSet, rows: list[Judgement]) -> None:
         click.echo(f"\n[{done + 1}/{len(rows)}] {rows[place].question}\n{question}\n\n{rows[place].memory}\n{memory}\n")
         key = ""
         while key not in {*judging.GRADES, "s", "b", "q"}:
-            key = click.prompt("0 1 2 f s b q", prompt_suffix=" > ", default="", show_default=False).strip().lower()
+            try:
+                key = input("0 1 2 f s b q > ").strip().lower()
+            except EOFError:  # the input ended: what was judged is on disk, as after q
+                key = "q"
         if key == "q":
             break
         if key == "s":

@@ -69,6 +69,11 @@ def _answers(question: Question) -> list[str]:
     return [name for name, grade in question.relevant.items() if grade > 0]
 
 
+def contradictions(labelled: LabelledSet) -> list[Finding]:
+    """What no reading of the labels can satisfy: the errors of a check, cheap enough for every run."""
+    return [one for one in (*_questions(labelled), *_splits(labelled)) if one.level == "error"]
+
+
 def _questions(labelled: LabelledSet) -> Iterator[Finding]:
     texts: dict[tuple[str, str, str, str], str] = {}
     for question in labelled.questions:

@@ -6,10 +6,12 @@ import difflib
 import gzip
 import json
 import re
+import types
+import typing
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -20,6 +22,7 @@ T = TypeVar("T")
 _BOM = b"\xef\xbb\xbf"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+_CHOICE = re.compile(r"Invalid enum value '([^']*)'(?: - at `\$(.*)`)?")
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -109,18 +112,41 @@ def decode(row: str, where: str, decoder: msgspec.json.Decoder[T], fields: Colle
     try:
         return decoder.decode(row)
     except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {invalid(error, fields)}") from None
+        raise InputError(f"{where}: {invalid(error, fields, decoder.type)}") from None
     except msgspec.DecodeError as error:
         raise InputError(f"{where}: broken JSON: {broken(error, row)[0]}") from None
     except RecursionError:
         raise InputError(f"{where}: the JSON is nested too deeply") from None
 
 
-def invalid(error: msgspec.ValidationError, fields: Collection[str] = ()) -> str:
-    """What is wrong with JSON of another shape, and the nearest of `fields` where one is unknown."""
+def invalid(error: msgspec.ValidationError, fields: Collection[str] = (), kind: Any = None) -> str:
+    """What is wrong with values of another shape; the nearest of `fields` where one is unknown, and of the values that
+    `kind` (what was expected) allows where another was given."""
     message = one_line(str(error))
     unknown = _UNKNOWN.search(message)
-    return f"{message}; {nearest(unknown[1], fields)}" if unknown and fields else message
+    if unknown and fields:
+        return f"{message}; {nearest(unknown[1], fields)}"
+    chosen = _CHOICE.search(message)
+    known = _choices(kind, re.findall(r"\.([^.\[\]]+)|(\[)", chosen[2] or "")) if chosen and kind is not None else []
+    return f"{message}; {nearest(chosen[1], known)}" if chosen and known else message
+
+
+def _choices(kind: Any, steps: Sequence[tuple[str, str]]) -> list[str]:
+    """The texts that a field allows, found along the path of an error; none where it is no choice."""
+    for name, _ in steps:
+        if name:
+            kind = next(
+                (typing.get_type_hints(one).get(name) for one in _inner(kind) if hasattr(one, "__annotations__")), None
+            )
+        else:
+            kind = next((typing.get_args(one)[0] for one in _inner(kind) if typing.get_args(one)), None)
+    return [str(value) for one in _inner(kind) if typing.get_origin(one) is Literal for value in typing.get_args(one)]
+
+
+def _inner(kind: Any) -> list[Any]:
+    """The kinds that a union is of; a kind alone."""
+    union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    return [one for part in typing.get_args(kind) for one in _inner(part)] if union else [kind]
 
 
 def broken(error: msgspec.DecodeError, row: str) -> tuple[str, int]:

@@ -106,7 +106,10 @@ def read(path: Path, labelled: LabelledSet) -> list[Judgement]:
             missing = [name for name in COLUMNS[:3] if name not in (table.fieldnames or ())]
             if missing:
                 raise InputError(f"{path}:1: the column {missing[0]!r} is missing; the first line names the columns")
-            rows = [_row(cells, labelled, f"{path}:{table.line_num}") for cells in table]
+            rows, line = [], table.line_num
+            for cells in table:  # a record may span lines: texts do
+                rows.append(_row(cells, labelled, f"{path}:{line + 1}"))
+                line = table.line_num
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     except csv.Error as error:

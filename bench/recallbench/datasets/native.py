@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from recallbench.datasets import jsonl
+from recallbench.datasets.jsonl import find
 from recallbench.datasets.labels import QuestionRow
 from recallbench.datasets.model import LabelledSet, Question, SetInfo
 from recallbench.datasets.notes import iterate
@@ -48,6 +49,12 @@ def stream(folder: Path) -> Stream:
 def read_info(path: Path) -> SetInfo:
     """`dataset.toml`; its keys are the fields of SetInfo."""
     if not path.is_file():
+        csv = find(path.parent, "questions.csv")
+        if csv is not None:
+            raise InputError(
+                f"{path.parent}: a set of {csv.name}; ask it with --dataset csv --data {path.parent}, or write it as a"
+                f" native set: recallbench datasets convert {path.parent} OUT"
+            )
         raise InputError(f'{path}: no such file; a labelled set needs it, with at least: name = "…"')
     try:
         values = tomllib.loads(jsonl.text(path))

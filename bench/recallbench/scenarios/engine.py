@@ -118,7 +118,7 @@ async def _play(
     try:
         running = implementation.start(scenario.system, scenario.given, switches)
     except InputError as error:
-        raise InputError(f"{scenario.path}: {error}") from None
+        raise InputError(f"{scenario.given_at or scenario.path}: given: {error}") from None
     try:
         for step in scenario.steps:
             try:

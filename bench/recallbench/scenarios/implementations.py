@@ -35,7 +35,14 @@ def implementation_of(spec: str) -> Implementation:
     except AttributeError:
         raise InputError(f"--implementation {spec}: {module_name} has no {name}") from None
     if not hasattr(made, "start") or isinstance(made, type):
-        made = made()
+        if not callable(made):
+            raise InputError(f"--implementation {spec}: the object has no start, and cannot be called to make one")
+        try:
+            made = made()
+        except Exception as error:
+            raise InputError(
+                f"--implementation {spec}: calling {name} without arguments failed: {type(error).__name__}: {error}"
+            ) from error
     missing = [one for one in _METHODS if not hasattr(made, one)]
     if missing:
         raise InputError(f"--implementation {spec}: the object has no {', '.join(missing)}")

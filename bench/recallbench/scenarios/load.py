@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -10,26 +11,29 @@ from typing import Any
 
 import msgspec
 
+from recallbench.datasets.jsonl import invalid
 from recallbench.scenarios import yaml_lines
 from recallbench.scenarios.base import Implementation, Vocabulary
 from recallbench.scenarios.expectations import OPERATORS
-from recallbench.scenarios.model import CAPABILITIES, Expectation, Raw, Scenario, Step
+from recallbench.scenarios.model import ARGUMENTS, CAPABILITIES, Expectation, Given, Raw, Scenario, Step, Title
 from recallbench.scenarios.yaml_lines import Lines, Place
 from recallstack.errors import InputError
 
 _KINDS = ("event", "call", "advance_ms", "fault", "probe")
 _AT = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_WHERE = re.compile(r" - at `\$[^`]*`")
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _PART = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
 def load(paths: Sequence[Path], reference: Implementation) -> list[Scenario]:
-    """The scenarios of files, or of all `.yaml` files below folders, ordered by system and file.
+    """The scenarios of files, or of all `.yaml` and `.yml` files below folders, ordered by system and file.
 
     Raises InputError: what `load_file` raises, no file at all, an id twice.
     """
-    files = [file for path in paths for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
+    files = [file for path in paths for file in (_files(path) if path.is_dir() else [path])]
     if not files:
-        raise InputError(f"{', '.join(map(str, paths)) or 'no folder'}: no scenario file (*.yaml)")
+        raise InputError(f"{', '.join(map(str, paths)) or 'no folder'}: no scenario file (*.yaml, *.yml)")
     found: dict[str, Scenario] = {}
     for file in files:
         one = load_file(file, reference)
@@ -37,6 +41,10 @@ def load(paths: Sequence[Path], reference: Implementation) -> list[Scenario]:
             raise InputError(f"{file}: scenario id {one.id!r} is also in {found[one.id].path}; ids are unique")
         found[one.id] = one
     return list(found.values())
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".yaml", ".yml") and path.is_file())
 
 
 def load_file(path: Path, reference: Implementation) -> Scenario:
@@ -54,6 +62,9 @@ def load_file(path: Path, reference: Implementation) -> Scenario:
     for number, need in enumerate(raw.needs):
         _known(need, CAPABILITIES, lines, ("needs", number), "capability")
         _known(need, vocabulary.capabilities, lines, ("needs", number), f"capability of {raw.system}")
+    for text, vector in raw.given.vectors.items():
+        if not vector or not all(map(math.isfinite, vector)):
+            raise InputError(f"{lines.at(('given', 'vectors', text))}: a vector is a list of finite numbers, not empty")
     for key in raw.given.config:
         _known(key, vocabulary.config, lines, ("given", "config", key), f"setting of {raw.system}")
     _kind(raw, reference.switches(raw.system), lines)
@@ -75,14 +86,22 @@ def load_file(path: Path, reference: Implementation) -> Scenario:
         exact=_expectations(raw.exact, "exact", lines, saved),
         symptoms=_expectations(raw.symptoms, "symptoms", lines, saved),
         path=path,
+        given_at=lines.at(("given",)),
     )
 
 
 def _located(error: msgspec.ValidationError, lines: Lines) -> str:
     found = _AT.fullmatch(str(error))
-    what, where = (found[1], found[2]) if found else (str(error), "")
+    where = found[2] if found else ""
     place: Place = tuple(int(n) if n else key for key, n in _PART.findall(where))
-    return f"{lines.at(place)}: {where.lstrip('.') + ': ' if where else ''}{what}"
+    kinds: dict[Place, type[msgspec.Struct]] = {("given",): Given, ("title",): Title}
+    fields = kinds.get(place, Raw).__struct_fields__
+    what = _WHERE.sub("", invalid(error, fields, Raw))
+    if place == ("id",) and "regex" in what:
+        what = "an id is small letters, digits and single hyphens, such as query-one-turn-late"
+    unknown = _UNKNOWN.search(what)
+    line = lines.at((*place, unknown[1]) if unknown else place)  # an unknown key stands on a line of its own
+    return f"{line}: {where.lstrip('.') + ': ' if where else ''}{what}"
 
 
 def _known(word: str, known: Collection[str], lines: Lines, place: Place, what: str) -> None:
@@ -155,9 +174,22 @@ def _step(values: dict[str, Any], vocabulary: Vocabulary, lines: Lines, place: P
     known = vocabulary.calls if kind == "call" else vocabulary.probes
     _known(name, known, lines, (*place, kind), kind)
     _no_more(rest, known[name], lines, place, name)
+    for key, value in rest.items():
+        _fits(key, value, lines, (*place, key))
     if kind == "probe" and not save:
         raise InputError(f"{where}: probe {name} saves nothing; add save: NAME")
     return Step("call" if kind == "call" else "probe", name, rest, save, where)
+
+
+def _fits(key: str, value: Any, lines: Lines, place: Place) -> None:
+    """An argument that means the same everywhere has its type checked before anything runs."""
+    kind = ARGUMENTS.get(key)
+    if kind is None:
+        return
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{lines.at(place)}: {key} is {value!r}: {error}") from None
 
 
 def _no_more(rest: Mapping[str, Any], allowed: Collection[str], lines: Lines, place: Place, what: str) -> None:

@@ -71,6 +71,17 @@ class Raw(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     symptoms: tuple[dict[str, Any], ...] = ()
 
 
+ARGUMENTS: Mapping[str, Any] = {
+    "query": str | None,
+    "session": str | None,
+    "top_k": Annotated[int, Meta(ge=1)],
+    "limit": Annotated[int, Meta(ge=1)],
+    "step": Annotated[int, Meta(ge=1)],
+    "timeout_ms": Annotated[float, Meta(ge=0)],
+}
+"""Arguments of calls and probes that mean the same in every system, and what they must be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step. kind: event, call, advance, fault or probe; name: which; save: where its answer is kept."""
@@ -116,6 +127,7 @@ class Scenario:
     exact: tuple[Expectation, ...]
     symptoms: tuple[Expectation, ...]
     path: Path
+    given_at: str = ""
 
     @property
     def faulty_variant(self) -> str:

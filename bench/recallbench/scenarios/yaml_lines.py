@@ -31,7 +31,7 @@ def read(path: Path) -> tuple[Any, Lines]:
     """The document of a file as plain values, and where each stands.
 
     Raises InputError with file and line: unreadable, no YAML, a tag that would build an object, a key twice,
-    an anchor that refers to itself.
+    an alias (`*name`): a few of them can stand for more values than a machine holds.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -40,10 +40,16 @@ def read(path: Path) -> tuple[Any, Lines]:
     if len(text) > LARGEST:
         raise InputError(f"{path}: has {len(text)} characters; a scenario has at most {LARGEST}")
     try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1
+                raise InputError(
+                    f"{path}:{line}: alias *{event.anchor}; write the value out, scenarios have no aliases"
+                )
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         lines: dict[Place, int] = {}
         if node is not None:
-            _walk(node, (), lines, path, frozenset())
+            _walk(node, (), lines, path)
         return yaml.safe_load(text), Lines(path, lines)
     except yaml.constructor.ConstructorError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -57,14 +63,11 @@ def read(path: Path) -> tuple[Any, Lines]:
         raise InputError(f"{path}: nested too deeply") from None
 
 
-def _walk(node: yaml.Node, place: Place, lines: dict[Place, int], path: Path, above: frozenset[int]) -> None:
+def _walk(node: yaml.Node, place: Place, lines: dict[Place, int], path: Path) -> None:
     lines[place] = node.start_mark.line + 1
-    if id(node) in above:
-        raise InputError(f"{path}:{node.start_mark.line + 1}: an anchor refers to itself")
-    above |= {id(node)}
     if isinstance(node, yaml.SequenceNode):
         for number, one in enumerate(node.value):
-            _walk(one, (*place, number), lines, path, above)
+            _walk(one, (*place, number), lines, path)
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, one in node.value:
@@ -72,4 +75,4 @@ def _walk(node: yaml.Node, place: Place, lines: dict[Place, int], path: Path, ab
             if name in seen:
                 raise InputError(f"{path}:{key.start_mark.line + 1}: key {name!r} stands here twice")
             seen.add(name)
-            _walk(one, (*place, name), lines, path, above)
+            _walk(one, (*place, name), lines, path)
