@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from recallstack.channels.fts5 import fts_query
 from recallstack.notes import Notes, NotesConfig
 from recallstack.notes.chunker import ChunkRule, chunks
-from recallstack.notes.keywords import fts_query
 from recallstack.tokens import tokenize
 
 QUICK = os.environ.get("RECALLBENCH_PERF_QUICK") == "1"

@@ -11,7 +11,7 @@ import numpy as np
 
 from recallbench.cache import CandidateCache
 from recallbench.datasets.model import LabelledSet, Question
-from recallbench.systems.recipe import answer_questions, has_channels
+from recallbench.systems.recipe import answer_questions
 from recallstack.candidates import Candidates
 from recallstack.errors import InputError
 from recallstack.pipeline import Answer, Retrieve
@@ -89,6 +89,6 @@ def explain(
         recipe,
         rows,
         retrieve or CandidateCache(),
-        has_channels(labelled.questions),
+        labelled.has_channels,
     )
     return Explanation(labelled, one, recipe, rows, got)

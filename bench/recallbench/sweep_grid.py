@@ -46,7 +46,8 @@ def _base() -> SearchRecipe:
 class Grid:
     """Every method over every k, weights and pool that it uses.
 
-    base: channels and their settings, the same for all recipes; its fusion and pool are not used. By default BM25 is
+    base: channels and their settings, the same for all recipes; its fusion and pool are not used, and no step may come
+    after the fusion. By default BM25 is
     divided by its best score, as `blend` needs a scale (the other methods are blind to it).
     k: for the rrf methods. weights: for rrf-weighted, minmax and blend-hybrid; empty is `weight_grid` over the base's
     channels. pools: rows each channel contributes. like_override: whether the legacy override acts.
@@ -62,8 +63,12 @@ class Grid:
     def recipes(self) -> tuple[SearchRecipe, ...]:
         """The recipes, each named by its settings, in the order of the fields.
 
-        Raises InputError for an unknown method, a value out of range, or a grid that holds no recipe.
+        Raises InputError for an unknown method, a value out of range, a grid that holds no recipe, or a base with a
+        step after the fusion, which counting ranks of fused lists does not see.
         """
+        for name in ("rerank", "source_weights", "sensitivity"):
+            if getattr(self.base, name) != "off":
+                raise InputError(f'base {self.base.name!r} has {name} after its fusion; set {name} = "off" to sweep')
         out = [self._recipe(name, fusion, pool) for name, fusion in self._fusions() for pool in self.pools]
         if not out:
             raise InputError("the grid of the sweep holds no recipe; give at least one method, pool, and k or weights")

@@ -19,7 +19,7 @@ from recallbench.match import labels_of
 from recallbench.measures import Measure
 from recallbench.sweep import group_sums
 from recallbench.sweep_grid import Grid
-from recallbench.systems.recipe import answer_questions, has_channels
+from recallbench.systems.recipe import answer_questions
 from recallstack.candidates import NO_ROW, Candidates
 from recallstack.counting import Prepared, prepare
 from recallstack.errors import InputError
@@ -190,7 +190,7 @@ def gather(
         if not places:
             continue
         questions = [labelled.questions[q] for q in places]
-        got = answer_questions(corpus, questions, recipe, depth, retrieve, has_channels(questions))
+        got = answer_questions(corpus, questions, recipe, depth, retrieve, labelled.has_channels)
         notes.extend(got.notes)
         for channel in names:
             found = got.stages[f"{channel}.pool"]

@@ -9,10 +9,12 @@ import numpy as np
 
 from recallstack.candidates import Candidates, Mask
 from recallstack.channels import Retrieved, retrieve
+from recallstack.coverage import rerank as rerank_by_coverage
 from recallstack.fusion import apply_like_override, fuse
 from recallstack.inject import COSINE_HITS, Scope, build_rules, fetch_depth, inject
+from recallstack.notes.recall import source_weight
 from recallstack.recipes import InjectRecipe, Recipe, SearchRecipe
-from recallstack.rows import Corpus
+from recallstack.rows import Corpus, Sensitivity
 from recallstack.specs import CHANNEL_ORDER, ChannelName, ChannelSpec
 
 Retrieve = Callable[[Corpus, Sequence[str], ChannelSpec, int], Retrieved]
@@ -67,7 +69,7 @@ def answer(
     notes = tuple(dict.fromkeys(note for one in got.values() for note in one.notes))
     channels = {name: one.candidates for name, one in got.items()}
     if isinstance(recipe, SearchRecipe):
-        return _search(corpus, channels, recipe, top_k, notes)
+        return _search(corpus, channels, recipe, top_k, notes, queries)
     embedded = got["vector"].embedded
     result = inject(
         channels["vector"],
@@ -90,7 +92,9 @@ def _search(
     recipe: SearchRecipe,
     top_k: int,
     notes: tuple[str, ...],
+    queries: Sequence[Query],
 ) -> Answer:
+    levels = [query.scope.levels for query in queries]
     stages: dict[str, Candidates] = {str(name): one for name, one in channels.items()}
     if not recipe.include_hidden:
         hidden = _hidden(corpus)
@@ -104,8 +108,37 @@ def _search(
     stages.update({f"{name}.pool": one for name, one in channels.items()})
     plain = replace(recipe.fusion, like_override=False)
     stages["fused"] = fuse(channels, plain, sum(one.width for one in channels.values()) or 1)
-    final = stages["fused"].head(top_k)
+    ranked = stages["fused"]
+    if recipe.rerank == "ngrams":
+        ranked = stages["reranked"] = rerank_by_coverage([query.text for query in queries], corpus.texts, ranked)
+    if recipe.source_weights == "notes":
+        ranked = stages["weighted"] = _weighted(corpus, ranked)
+    if recipe.sensitivity == "channel":
+        ranked = stages["permitted"] = _permitted(corpus, ranked, levels)
+    final = ranked.head(top_k)
     if recipe.fusion.overrides and "keyword" in channels:
-        final = apply_like_override(final, channels["keyword"], top_k)
+        front = channels["keyword"]
+        if recipe.sensitivity == "channel":
+            front = _permitted(corpus, front, levels)
+        final = apply_like_override(final, front, top_k)
         stages["overridden"] = final
     return Answer(final, final.present, stages, notes)
+
+
+def _weighted(corpus: Corpus, rows: Candidates) -> Candidates:
+    """Fused scores times the weight of the row's file, best first; a row of no file weighs 1."""
+    if not len(corpus):
+        return rows
+    weights = np.array([1.0 if m.source is None else source_weight(m.source.file) for m in corpus.memories], np.float64)
+    scores = rows.scores * weights[np.maximum(rows.ids, 0)]
+    return Candidates(rows.ids, scores).sorted_by(scores)
+
+
+def _permitted(corpus: Corpus, rows: Candidates, levels: Sequence[frozenset[Sensitivity]]) -> Candidates:
+    """The rows that each question's session may see. levels: one set a question."""
+    if not len(corpus) or not levels:
+        return rows
+    distinct = {one: number for number, one in enumerate(dict.fromkeys(levels))}
+    seen = np.array([[m.sensitivity in one for m in corpus.memories] for one in distinct], np.bool_)
+    group = np.array([distinct[one] for one in levels], np.int64)
+    return rows.keep(np.take_along_axis(seen[group], np.maximum(rows.ids, 0), axis=1))

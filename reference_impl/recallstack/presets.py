@@ -11,7 +11,7 @@ from types import MappingProxyType
 from recallstack.errors import InputError
 from recallstack.fusion import Fusion
 from recallstack.recipes import INJECTION_SWITCHES, InjectRecipe, Recipe, SearchRecipe, with_switches
-from recallstack.specs import BM25Spec, ChannelName
+from recallstack.specs import BM25Spec, ChannelName, KeywordSpec, VectorSpec
 
 _ALL: tuple[ChannelName, ...] = ("keyword", "vector", "bm25", "entity")
 
@@ -61,6 +61,32 @@ def _search() -> list[SearchRecipe]:
             fusion=Fusion("blend", mode="hybrid"),
             bm25=unit,
             description="weighted scores, vector first",
+        ),
+        SearchRecipe(
+            "notes-k10",
+            channels=("keyword", "vector"),
+            fusion=Fusion("rrf", k=10),
+            pool=40,
+            source_weights="notes",
+            sensitivity="channel",
+            keyword=KeywordSpec(match="fts5"),
+            description="Markdown notes: FTS5 and vectors, k = 10, weighted by source, filtered by channel",
+        ),
+        SearchRecipe(
+            "pgvector-ngram",
+            channels=("vector", "recent"),
+            fusion=Fusion("blend"),
+            pool=50,
+            rerank="ngrams",
+            vector=VectorSpec(embedder="hash3"),
+            description="weak embedding: 50 vector hits and the 50 newest, reranked by shared n-grams",
+        ),
+        SearchRecipe(
+            "pgvector-vector-only",
+            channels=("vector",),
+            fusion=single,
+            vector=VectorSpec(embedder="hash3"),
+            description="legacy: the weak embedding's order alone",
         ),
     ]
 

@@ -34,10 +34,11 @@ INJECTION_SWITCHES = ("dual", "overfetch", "capacity", "rerank")
 
 @dataclass(frozen=True, slots=True)
 class SearchRecipe:
-    """The search tool: channels, then fusion, source weights, sensitivity, then the first `top_k` rows.
+    """The search tool: channels, then fusion, rerank, source weights, sensitivity, then the first `top_k` rows.
 
     pool: rows a channel contributes; None is twice what is asked for (recall semantics, section 3).
     include_hidden: whether archived and forgotten rows may come back.
+    rerank: `ngrams` orders the fused rows by the share of the question's n-grams that they cover (section 7).
     source_weights: `notes` multiplies fused scores by what the name of a row's file is worth (section 6).
     sensitivity: `channel` drops rows that the session's channel may not see (section 6).
     """
@@ -49,6 +50,7 @@ class SearchRecipe:
     fusion: Fusion = field(default_factory=Fusion)
     pool: int | None = None
     include_hidden: bool = False
+    rerank: Literal["off", "ngrams"] = "off"
     source_weights: Literal["off", "notes"] = "off"
     sensitivity: Literal["off", "channel"] = "off"
     keyword: KeywordSpec = field(default_factory=KeywordSpec)

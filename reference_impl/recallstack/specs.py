@@ -12,8 +12,13 @@ CHANNEL_ORDER: tuple[ChannelName, ...] = ("keyword", "vector", "bm25", "entity",
 
 @dataclass(frozen=True, slots=True)
 class KeywordSpec:
-    """Substring search through SQLite LIKE."""
+    """Words through SQLite.
 
+    match: `like` wants the whole query as one substring (section 3), `fts5` any of its tokens, ranked by FTS5's bm25
+    (section 6). title_score, content_score: of `like`.
+    """
+
+    match: Literal["like", "fts5"] = "like"
     title_score: float = 1.0
     content_score: float = 0.6
 

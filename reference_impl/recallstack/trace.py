@@ -60,8 +60,12 @@ def waterfall(stages: Mapping[str, Candidates], final: Candidates, labels: Ids) 
             note(labels_in(stages["filled"].head(width), labels), "reranked down")
         note(np.ones(labels.shape, np.bool_), "over budget")
     else:
+        if "permitted" in stages:
+            note(labels_in(stages["fused"], labels) & ~labels_in(stages["permitted"], labels), "filtered")
         if "overridden" in stages:
             note(labels_in(stages["fused"].head(width), labels), "overridden")
+        if "weighted" in stages or "reranked" in stages:
+            note(labels_in(stages["fused"].head(width), labels), "reranked down")
         note(np.ones(labels.shape, np.bool_), "out-fused")
     lost[labels < 0] = -1
     return lost
@@ -88,4 +92,4 @@ def _suffix(name: str) -> str:
 
 
 def _whole(name: str) -> bool:
-    return name in ("merged", "filled", "reranked", "fused", "overridden")
+    return name in ("merged", "filled", "reranked", "fused", "weighted", "permitted", "overridden")

@@ -108,7 +108,7 @@ def test_sessions_keep_scopes_apart_and_ask_each_question_once() -> None:
 
     scopes = [Session(agent_scope=name) for name in ("coder", "writer")]
     questions = [Question(id=f"q{i}", text="x", session=scopes[i % 2]) for i in range(11)]
-    got = list(sessions(questions, range(11), 3, random.Random(1)))
+    got = list(sessions(questions, range(11), 3, random.Random(1), mapped=False))
     assert sorted(place for one in got for place in one) == list(range(11))
     assert all(len({place % 2 for place in one}) == 1 for one in got)
     assert max(map(len, got)) == 3

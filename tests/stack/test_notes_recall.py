@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from notes_support import START_NS, Table, config_of, ids, write
 
+from recallstack.channels import fts5
+from recallstack.channels.fts5 import fts_query
 from recallstack.errors import InputError
 from recallstack.notes import Notes, NotesConfig, Switches
-from recallstack.notes import keywords as keywords_module
-from recallstack.notes.keywords import fts_query
 from recallstack.notes.recall import source_weight
 from recallstack.tokens import tokenize
 
@@ -75,7 +75,7 @@ def test_equals_stand_in_the_order_of_files_and_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spare", [0, 1, 3, 200])
 def test_equals_at_the_cut_of_the_keyword_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int) -> None:
     # Six equal rows, written last to first, for a list of four: the four first by name must come.
-    monkeypatch.setattr(keywords_module, "SPARE", spare)
+    monkeypatch.setattr(fts5, "SPARE", spare)
     with opened(tmp_path, {}, candidates=4) as notes:
         for name in "fedcba":
             write(tmp_path / "notes", {f"{name}.md": "lantern"}, START_NS)

@@ -34,6 +34,9 @@ SEARCH = [
     "minmax-like-override",
     "blend-auto",
     "blend-hybrid",
+    "notes-k10",
+    "pgvector-ngram",
+    "pgvector-vector-only",
 ]
 
 
@@ -91,6 +94,9 @@ def test_recipes_hash_and_compare_by_value() -> None:
         ('name = "x"\nkind = "inject"\nk = -1.0', "k is -1.0"),
         ('name = "x"\n[bm25]\nb = 2.0', "0 <= b <= 1"),
         ('name = "x"\nfusion = 3', "must be a table"),
+        ('name = "x"\nsource_weights = "facts"', "recipe field 'source_weights'"),
+        ('name = "x"\nsensitivity = "on"', "recipe field 'sensitivity'"),
+        ('name = "x"\n[keyword]\nmatch = "grep"', "recipe field 'keyword.match'"),
         ("name = ", "not valid TOML"),
     ],
 )

@@ -70,6 +70,7 @@ def sweep(
     if as_json:
         print_json(
             {
+                "dataset": labelled.info.name,
                 "sentence": found.sentence,
                 "how": found.how,
                 "chosen": to_dict(found.chosen),

@@ -9,7 +9,13 @@ from typing import Any
 from recallbench.scenarios.base import Running, Vocabulary
 from recallbench.scenarios.model import Given, Switch
 
-_MODULES = {"mneme": "mneme", "pre-retrieval": "preretrieval", "context-lane": "lane", "field": "field"}
+_MODULES = {
+    "mneme": "mneme",
+    "pre-retrieval": "preretrieval",
+    "notes": "notes",
+    "context-lane": "lane",
+    "field": "field",
+}
 """system -> the module below `systems` that plays it."""
 
 

@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 
 from recallbench.datasets.model import LabelledSet, Question
+from recallbench.datasets.scope import scope_of
 from recallbench.systems.base import SystemRun, TraceRow
 from recallstack.errors import InputError
-from recallstack.inject import EVERY_LEVEL, Scope
-from recallstack.notes.sensitivity import SessionMap, visible
 from recallstack.pipeline import Answer, Query, Retrieve, answer
 from recallstack.presets import preset
 from recallstack.recipes import InjectRecipe, Recipe, from_file, to_dict
 from recallstack.rows import Corpus
 from recallstack.trace import LOSSES, stage_ranks, waterfall
-
-OWNERS = frozenset({"owner"})
-"""The session key of the owner in a labelled set."""
 
 
 def recipe_of(spec: str) -> Recipe:
@@ -34,25 +30,10 @@ def recipe_of(spec: str) -> Recipe:
     return from_file(Path(name)) if name.endswith(".toml") else preset(name)
 
 
-def scope_of(question: Question, mapped: bool) -> Scope:
-    """Who asks. mapped: the set tells channels apart; a question without one then sees nothing (section 6)."""
-    session = question.session
-    levels = EVERY_LEVEL
-    if mapped:
-        key = session.channel
-        levels = visible(None if key is None else SessionMap({key: key}, OWNERS).channel(key))
-    return Scope(session.agent_scope, session.workspace_scope, levels)
-
-
-def has_channels(questions: Sequence[Question]) -> bool:
-    """Whether any session has a channel; without a session map everyone is the owner (section 6)."""
-    return any(question.session.channel is not None for question in questions)
-
-
 def answer_questions(
     corpus: Corpus, questions: Sequence[Question], recipe: Recipe, depth: int, retrieve: Retrieve, mapped: bool
 ) -> Answer:
-    """One batch: questions of one corpus through one recipe. mapped: as in `scope_of`."""
+    """One batch: questions of one corpus through one recipe. mapped: as in `datasets.scope`."""
     queries = [Query(question.text, scope_of(question, mapped)) for question in questions]
     return answer(corpus, queries, recipe, depth, retrieve)
 
@@ -80,7 +61,7 @@ class RecipeSystem:
         semantic = np.zeros(count, np.int32)
         trace: list[TraceRow] = []
         notes: list[str] = []
-        mapped = has_channels(labelled.questions)
+        mapped = labelled.has_channels
         for name, corpus in labelled.corpora.items():
             places = [i for i, question in enumerate(labelled.questions) if question.corpus == name]
             if not places:

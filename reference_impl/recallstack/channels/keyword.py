@@ -1,4 +1,4 @@
-"""Keyword channel: the whole query as one substring, through SQLite's LIKE (recall semantics, section 3)."""
+"""Keyword channel: the whole query as one substring, through SQLite's LIKE (recall semantics, section 3), or FTS5."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recallstack.candidates import Candidates
+from recallstack.channels import fts5
 from recallstack.channels.indexes import per_corpus
 from recallstack.channels.retrieved import Retrieved
 from recallstack.rows import Corpus
@@ -46,12 +47,14 @@ def _table(corpus: Corpus) -> sqlite3.Connection:
 
 
 def retrieve(corpus: Corpus, queries: Sequence[str], spec: KeywordSpec, depth: int) -> Retrieved:
-    """The channel. An empty or blank query holds nothing.
+    """The channel. An empty or blank query holds nothing. What follows is `match = "like"`.
 
     Score: that of the title or of the content, times `0.5 + importance / 10`. Order: score, then the newer
     `updated_at`, then corpus position. A query over SQLite's limit of a LIKE pattern is looked up by `instr`,
     which finds the same rows.
     """
+    if spec.match == "fts5":
+        return fts5.retrieve(corpus, queries, depth)
     table = per_corpus(corpus, "keyword", lambda: _table(corpus))
     lists = []
     for query in queries:

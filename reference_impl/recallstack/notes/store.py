@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from recallstack.channels.fts5 import TOKENIZE
 from recallstack.errors import InputError
 
 BUSY_S = 10.0
@@ -21,7 +22,7 @@ BUSY_S = 10.0
 APPLICATION_ID = 0x6E6F7465
 """`note`: marks our databases, so that no other is ever written to."""
 SCHEMA_VERSION = 1
-_SCHEMA = """
+_SCHEMA = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
   id INTEGER PRIMARY KEY, root TEXT NOT NULL, file TEXT NOT NULL,
@@ -35,7 +36,7 @@ CREATE INDEX chunks_of_file ON chunks (file_id);
 CREATE INDEX chunks_by_digest ON chunks (digest);
 CREATE TABLE vectors (digest BLOB PRIMARY KEY, vector BLOB NOT NULL);
 CREATE TABLE garbage (digest BLOB PRIMARY KEY) WITHOUT ROWID;
-CREATE VIRTUAL TABLE chunks_fts USING fts5 (tokens, tokenize = "unicode61 remove_diacritics 0 tokenchars '_'");
+CREATE VIRTUAL TABLE chunks_fts USING fts5 (tokens, tokenize = "{TOKENIZE}");
 """
 _HINTS = {
     sqlite3.SQLITE_BUSY: "another process is writing to it; run again",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from recallstack.channels.fts5 import fts_text
 from recallstack.notes.chunker import Chunk, ChunkRule, chunks
 from recallstack.notes.config import NotesConfig
 from recallstack.notes.rule import settle_rule
@@ -15,7 +16,6 @@ from recallstack.notes.scanner import Scan, Stamp, scan, shown
 from recallstack.notes.store import Store
 from recallstack.notes.switches import NO_SWITCHES, Switches
 from recallstack.notes.vectors import drop_unused
-from recallstack.tokens import tokenize
 
 BATCH = 256
 """Files cut and committed together: what a kill costs."""
@@ -197,7 +197,7 @@ def _insert(store: Store, key: Key, cut: _Cut, signature: str) -> None:
     )
     store.connection.executemany(
         "INSERT INTO chunks_fts (rowid, tokens) VALUES (?, ?)",
-        [(number, " ".join(tokenize(one.text))) for number, one in numbered],
+        [(number, fts_text(one.text)) for number, one in numbered],
     )
 
 
