@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
@@ -122,7 +123,7 @@ def ranked_labels(labelled: LabelledSet, run: SystemRun) -> RankedLabels:
         for name in place:
             key = (question.corpus, name)
             if key not in texts:
-                texts[key] = _size(corpus, name)
+                texts[key] = text_size(corpus, name)
             chars[row] += texts[key][0]
             tokens[row] += texts[key][1]
     superseded, successor = _supersessions(labelled, places)
@@ -150,7 +151,8 @@ def labels_of(question: Question) -> dict[str, int]:
     return {**judged, **question.relevant}
 
 
-def _size(corpus: Corpus, name: str) -> tuple[int, int]:
+def text_size(corpus: Corpus, name: str) -> tuple[int, int]:
+    """Characters and estimated tokens of a memory's text; 0 for an id that the corpus does not hold."""
     if name not in corpus.index:
         return 0, 0
     text = corpus.memories[corpus.index[name]].text.strip()
@@ -206,13 +208,13 @@ def tie_bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """(worst, best) float64 `[Q]` of a measure over all orders of equal scores; None where no scores tie.
 
-    Best puts the memories of highest grade first within each group of equals, worst puts them last. A list whose
+    Best puts the memories of highest grade first within each group of equals and forbidden ones last, worst the reverse. A list whose
     scores do not fall along it has no such order and is left as it is.
     """
     tied = [_tie_groups(scores) for scores in run.scores]
     if not any(tied):
         return None
-    labels = [labels_of(question) for question in labelled.questions]
+    labels = [{**labels_of(one), **dict.fromkeys(one.forbidden, -1)} for one in labelled.questions]
     sign = 1 if measure.higher_is_better else -1
     out = []
     for direction in (sign, -sign):
@@ -221,9 +223,8 @@ def tie_bounds(
             order = list(ids)
             for start, end in groups:
                 order[start:end] = sorted(order[start:end], key=lambda name: direction * grades.get(name, 0))
-            lists.append(order)
-        ranked = from_lists(labels, lists, run.failed, labelled.info.default_rel)
-        out.append(measure.compute(ranked))
+            lists.append(tuple(order))
+        out.append(measure.compute(ranked_labels(labelled, dataclasses.replace(run, ids=tuple(lists)))))
     return out[0], out[1]
 
 

@@ -143,3 +143,15 @@ def test_what_a_system_says_is_shown() -> None:
 def test_two_systems_of_one_name_are_refused() -> None:
     with pytest.raises(InputError, match="two systems are named 'one'"):
         run(system("one", GOOD), system("one", OTHER))
+
+
+@pytest.mark.parametrize("primary", ["Leak", "Stale", "Abstain", "Judged@5", "Tokens"])
+def test_any_measure_may_be_the_primary_one_where_scores_tie(primary: str) -> None:
+    """Leak of [a, b] with b forbidden and both scores equal: 1 in either order, and no missing facts."""
+    questions = (Question(id="q1", text="1", relevant={"a": 2}, forbidden=("b",)), QUESTIONS[1])
+    labelled = LabelledSet(SetInfo("t"), {"main": CORPUS}, questions)
+    one = system("one", ["ab", "ba"], scores=((1.0, 1.0), (1.0, 0.5)))
+    evaluation = evaluate(labelled, [one], [parse_measure(primary)], 5, allow_zero=["one"])
+    assert len(evaluation.values) == 1
+    if primary == "Leak":
+        assert evaluation.values[0, 0, 0] == 1.0
