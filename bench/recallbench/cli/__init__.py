@@ -18,6 +18,7 @@ OK, FAILED, BAD_INPUT, INCONCLUSIVE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 70, 130
 _REPORT = "this is a fault of recallbench; please report it with the lines above"
 _COMMANDS = {
     "run": "Run systems on labelled sets, measure and check them.",
+    "compare": "Two systems of a run, or two runs: paired differences, and the questions that flipped.",
     "datasets": "List, show, check, convert and fetch labelled sets.",
     "recipes": "List, show and compare recipes.",
     "explain": "One question through one recipe: every stage, and where each memory was lost.",
