@@ -5,17 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from recallbench.ablations import ablation
+    from recallbench.compared import compare
     from recallbench.datasets.registry import load
     from recallbench.experiment import Experiment
+    from recallbench.frames import from_frames, system_from_frame, to_frames
     from recallbench.measures import parse_measure
+    from recallbench.sweep_maps import sweep_map
 
-__all__ = ["Experiment", "load", "parse_measure"]
+__all__ = [
+    "Experiment",
+    "ablation",
+    "compare",
+    "from_frames",
+    "load",
+    "parse_measure",
+    "sweep_map",
+    "system_from_frame",
+    "to_frames",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
     "Experiment": "recallbench.experiment",
+    "ablation": "recallbench.ablations",
+    "compare": "recallbench.compared",
+    "from_frames": "recallbench.frames",
     "load": "recallbench.datasets.registry",
     "parse_measure": "recallbench.measures",
+    "sweep_map": "recallbench.sweep_maps",
+    "system_from_frame": "recallbench.frames",
+    "to_frames": "recallbench.frames",
 }
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal
 from recallbench.aggregate import Cell, cells, differences
 from recallbench.cache import CandidateCache
 from recallbench.datasets.model import LabelledSet
+from recallbench.display import Displayed, Part, counted
 from recallbench.evaluation import DEFAULT_MEASURES, Evaluation, depth_for, evaluate, run_system
 from recallbench.measures import Measure, parse_measure
 from recallbench.systems.base import System
-from recallbench.systems.recipe import RecipeSystem, recipe_of
+from recallbench.systems.recipe import RecipeSystem
 from recallstack.errors import InputError
 from recallstack.pipeline import Retrieve
 from recallstack.recipes import InjectRecipe, Recipe, SearchRecipe
@@ -23,9 +24,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, eq=False)
-class ExperimentResult:
-    """What came out, as pandas tables. evaluations: one a labelled set."""
+@dataclass(frozen=True, eq=False, repr=False)
+class ExperimentResult(Displayed):
+    """What came out, as pandas tables; a notebook shows it as tables of means. evaluations: one a labelled set.
+
+    >>> from recallbench import Experiment
+    >>> result = Experiment("mneme-memories", ["rrf-k10", "rrf-k60"], ["nDCG@5", "R@20"], baseline="rrf-k60")
+    >>> result.wide().round(3)
+              dataset group   system  nDCG@5   R@20
+    0  mneme-memories        rrf-k10   0.402  0.516
+    1  mneme-memories        rrf-k60   0.399  0.512
+    >>> result.compare().round(3)[["system", "measure", "mean", "low", "high"]]
+        system measure   mean    low   high
+    0  rrf-k10  nDCG@5  0.003 -0.001  0.007
+    1  rrf-k10    R@20  0.005 -0.002  0.011
+    """
 
     evaluations: tuple[Evaluation, ...]
     baseline: str | None = None
@@ -76,7 +89,7 @@ class ExperimentResult:
         order = table[index].drop_duplicates()
         out = table.pivot_table(index=index, columns="measure", values="mean", sort=False, dropna=False)
         measures = list(dict.fromkeys(table["measure"]))
-        return out.loc[pd.MultiIndex.from_frame(order), measures].reset_index()
+        return out.loc[pd.MultiIndex.from_frame(order), measures].reset_index().rename_axis(columns=None)
 
     def compare(self, by: str | None = None) -> pd.DataFrame:
         """Paired differences to the baseline with 95 % intervals; above 0 is better.
@@ -86,6 +99,38 @@ class ExperimentResult:
         if self.baseline is None:
             raise InputError("the experiment has no baseline; pass baseline=NAME")
         return _frame([cell for one in self.evaluations for cell in differences(one, self.baseline, by)])
+
+    @cached_property
+    def hits(self) -> pd.DataFrame:
+        """What came back: one row a dataset, system, question and memory, with its rank and the system's own score."""
+        import pandas as pd
+
+        rows = [
+            (one.labelled.info.name, run.system, question.id, rank, memory, score)
+            for one in self.evaluations
+            for run in one.runs
+            for question, ids, scores in zip(one.labelled.questions, run.ids, run.scores, strict=True)
+            for rank, (memory, score) in enumerate(zip(ids, scores, strict=True), 1)
+        ]
+        return pd.DataFrame(rows, columns=["dataset", "system", "question", "rank", "memory", "score"])
+
+    @cached_property
+    def losses(self) -> pd.DataFrame:
+        """What became of each relevant memory: dataset, system, question, memory, its grade and the stage that lost it.
+
+        `kept` are those that came back. Systems that leave no trace have no row.
+        """
+        import pandas as pd
+
+        rows = [
+            (one.labelled.info.name, run.system, question.id, memory, question.relevant.get(memory, 0), outcome)
+            for one in self.evaluations
+            for run in one.runs
+            if run.losses
+            for question, lost in zip(one.labelled.questions, run.losses, strict=True)
+            for memory, outcome in lost.items()
+        ]
+        return pd.DataFrame(rows, columns=["dataset", "system", "question", "memory", "grade", "outcome"])
 
     @cached_property
     def checks(self) -> pd.DataFrame:
@@ -98,6 +143,35 @@ class ExperimentResult:
             for check in one.checks
         ]
         return pd.DataFrame(rows, columns=["dataset", "level", "name", "system", "message"])
+
+    def _parts(self) -> list[Part]:
+        return [_part(one, self.baseline) for one in self.evaluations]
+
+
+def _part(one: Evaluation, baseline: str | None) -> Part:
+    """The means of one evaluation, the primary measure with its interval, and what the checks found."""
+    from recallbench.reports.figures import mark, number, spread
+
+    at = {(cell.system, cell.measure): cell.interval for cell in cells(one)}
+    names = [str(measure) for measure in one.measures]
+    header, rows = ["system", *names], []
+    changes = (
+        {} if baseline is None else {c.system: c.interval for c in differences(one, baseline) if c.measure == names[0]}
+    )
+    if baseline is not None:
+        header.append(f"{names[0]} against {baseline}")
+    for system in one.systems:
+        row = [system, spread(at[system, names[0]]), *(number(at[system, name].mean) for name in names[1:])]
+        if baseline is not None:
+            change = changes.get(system)
+            row.append("" if change is None else f"{spread(change, signed=True)} {mark(change)}".strip())
+        rows.append(row)
+    where = f", {one.split} split" if one.split else ""
+    about = f"{counted(len(one.labelled.questions), 'question')}{where}, depth {one.depth}" + (
+        "" if one.valid else "; INVALID"
+    )
+    notes = [f"{check.level}: {check.system + ': ' if check.system else ''}{check.message}" for check in one.checks]
+    return Part(f"{one.labelled.info.name} {one.labelled.info.version}", about, header, rows, notes)
 
 
 def _frame(found: Sequence[Cell]) -> pd.DataFrame:
@@ -146,7 +220,8 @@ def Experiment(
     """Run systems on labelled sets and measure them.
 
     datasets: labelled sets, names of built-in ones, or folders. systems: System values, recipes, or specs
-    (`rrf-k60`, `recipe:FILE.toml`). measures: in ir-measures' grammar; empty: the set's primary and defaults.
+    (`rrf-k60`, `presets:inject`, `recipe:FILE.toml`, `stdio:node plugin.mjs`, …). measures: in ir-measures' grammar;
+    empty: the set's primary and defaults.
     query: `context` asks with the conversation that a question comes with too, bounded as pre-retrieval does.
     baseline: the system that `compare` sets the others against. depth: rows asked for; None is the set's own
     or the deepest cutoff. data: where a public set lies. cache: how channel candidates are got; None computes
@@ -170,8 +245,7 @@ def Experiment(
         chosen = measures_for(labelled, measures)
         rows = depth or depth_for(labelled, chosen)
         runs = []
-        for one in systems:
-            system = as_system(one, retrieve)
+        for system in (each for one in systems for each in as_systems(one, retrieve)):
             runs.append(run_system(system, labelled, rows))
             if progress:
                 progress(system.name)
@@ -182,10 +256,12 @@ def Experiment(
     return result
 
 
-def as_system(one: System | Recipe | str, retrieve: Retrieve) -> System:
-    """A system value from a recipe or a spec. Raises InputError for a spec that names nothing."""
+def as_systems(one: System | Recipe | str, retrieve: Retrieve) -> list[System]:
+    """The systems that a value, a recipe or a spec names. Raises InputError for a spec that names nothing."""
     if isinstance(one, (SearchRecipe, InjectRecipe)):
-        return RecipeSystem(one, retrieve)
+        return [RecipeSystem(one, retrieve)]
     if isinstance(one, str):
-        return RecipeSystem(recipe_of(one), retrieve)
-    return one
+        from recallbench.systems.specs import systems_of
+
+        return systems_of([one], retrieve)
+    return [one]

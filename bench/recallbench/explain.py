@@ -11,6 +11,7 @@ import numpy as np
 
 from recallbench.cache import CandidateCache
 from recallbench.datasets.model import LabelledSet, Question
+from recallbench.display import Displayed, Part
 from recallbench.systems.recipe import answer_questions
 from recallstack.candidates import Candidates
 from recallstack.errors import InputError
@@ -19,9 +20,9 @@ from recallstack.recipes import Recipe
 from recallstack.trace import LOSSES, stage_ranks, waterfall
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """A question, what came of it, and the corpus that its rows point into."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Displayed):
+    """A question, what came of it, and the corpus that its rows point into. It shows itself by ids, without texts."""
 
     labelled: LabelledSet
     question: Question
@@ -67,6 +68,17 @@ class Explanation:
             "stages": {name: hits(rows) for name, rows in stages.items()},
             "notes": list(self.answer.notes),
         }
+
+    def _parts(self) -> list[Part]:
+        values = self.to_values()
+        stages = [name for name in values["stages"] if any(name in one["ranks"] for one in values["labels"])]
+        rows = [
+            [one["memory"], str(one["grade"]), one["outcome"], *(str(one["ranks"].get(name, "–")) for name in stages)]
+            for one in values["labels"]
+        ]
+        title, about = f"{self.question.id} through {self.recipe.name}", "rank of each relevant memory after each stage"
+        header = ["memory", "grade", "outcome", *stages]
+        return [Part(title, about if rows else "no memory is relevant", header, rows, list(self.answer.notes))]
 
 
 def explain(

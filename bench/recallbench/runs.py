@@ -17,19 +17,24 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from recallbench.datasets.model import LabelledSet
 from recallbench.evaluation import Evaluation
+from recallbench.latency import latencies
 from recallbench.measures import Measure
+from recallbench.run_answers import Held
+from recallbench.run_files import write_errors, write_tables, write_texts
+from recallbench.run_tables import sizes_of, write_facts
 from recallbench.summary import summary_markdown, summary_values
-from recallbench.systems.base import SystemRun, TraceRow
+from recallbench.systems.base import Observed, SystemRun, TraceRow
 from recallbench.trec import write_run
 from recallstack.errors import InputError
 
 LIBRARIES = ("recallbench", "numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "faiss-cpu", "rank-bm25")
-VARYING = ("time", "machine")
+VARYING = ("time", "machine", "latency")
 """The keys of a manifest that may differ between two runs of the same inputs."""
+PRIVATE = ("command", "files", "url", "file")
+"""Keys of a system's spec that tell where it is; hashed in a published run."""
 
 
 def run_id(
@@ -51,12 +56,16 @@ def run_id(
     return f"{slug(labelled.info.name)}-{digest[:12]}"
 
 
+LONGEST_SLUG = 80
+"""Characters of a name that a file name keeps: file systems allow 255 bytes, and prefixes and suffixes come to it."""
+
+
 def slug(name: str) -> str:
-    """A file name of a system or set: letters, digits, `.`, `_`, `+`, `-`; a hash where something was replaced."""
+    """A file name of a system or set: letters, digits, `.`, `_`, `+`, `-`; a hash where that changed or cut it."""
     plain = re.sub(r"[^\w.+-]", "_", name, flags=re.ASCII)
-    if plain == name and plain not in (".", ".."):
+    if plain == name and plain not in (".", "..") and len(plain) <= LONGEST_SLUG:
         return plain
-    return f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return f"{plain[:LONGEST_SLUG]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 class RunFolder:
@@ -84,7 +93,7 @@ class RunFolder:
         if not file.exists():
             return None
         try:
-            raw = msgspec.json.decode(file.read_bytes(), type=_Held)
+            raw = msgspec.json.decode(file.read_bytes(), type=Held)
         except (msgspec.DecodeError, OSError):
             return None  # cut off while it was written: the system is asked again
         if raw.system != system or len(raw.ids) != questions:
@@ -95,7 +104,7 @@ class RunFolder:
         """Keep one system's answers for `--resume`. Raises InputError if they cannot be written."""
         with self._or_nothing():
             file = self.partial / "answers" / f"{slug(run.system)}.json"
-            file.write_bytes(msgspec.json.encode(_Held.freeze(run)))
+            file.write_bytes(msgspec.json.encode(Held.freeze(run)))
 
     def finish(
         self,
@@ -113,8 +122,10 @@ class RunFolder:
         """
         with self._or_nothing():
             shutil.rmtree(self.partial / "answers")
+            sizes = sizes_of(evaluation.labelled, evaluation.runs)
             if publish:
                 evaluation = published(evaluation)
+            write_facts(self.partial, evaluation, sizes)
             _write_all(self.partial, evaluation, manifest, baseline, include_text, lead(evaluation) if lead else "")
             old = self.path.with_name(f".{self.path.name}.old")
             if old.exists():
@@ -146,50 +157,6 @@ def _writing(out: Path) -> Iterator[None]:
         ) from None
 
 
-class _Held(msgspec.Struct):
-    """A SystemRun as JSON."""
-
-    system: str
-    spec: dict[str, Any]
-    ids: list[list[str]]
-    scores: list[list[float | None]]
-    semantic: list[int]
-    failed: list[bool]
-    losses: list[dict[str, str]]
-    trace: list[tuple[int, str, int, str]]
-    capacity: int | None
-    notes: list[str]
-
-    @classmethod
-    def freeze(cls, run: SystemRun) -> _Held:
-        return cls(
-            run.system,
-            dict(run.spec),
-            [list(one) for one in run.ids],
-            [list(one) for one in run.scores],
-            run.semantic.tolist(),
-            run.failed.tolist(),
-            [dict(one) for one in run.losses],
-            [(row.question, row.stage, row.rank, row.memory) for row in run.trace],
-            run.capacity,
-            list(run.notes),
-        )
-
-    def thaw(self) -> SystemRun:
-        return SystemRun(
-            self.system,
-            self.spec,
-            tuple(tuple(one) for one in self.ids),
-            tuple(tuple(np.nan if s is None else s for s in one) for one in self.scores),
-            np.array(self.semantic, np.int32),
-            np.array(self.failed, np.bool_),
-            tuple(self.losses),
-            tuple(TraceRow(*row) for row in self.trace),
-            self.capacity,
-            tuple(self.notes),
-        )
-
-
 def manifest_of(
     evaluation: Evaluation, settings: Mapping[str, Any], *, seed: int | None, publish: bool = False
 ) -> dict[str, Any]:
@@ -208,8 +175,9 @@ def manifest_of(
             "memories": labelled.memories_hash,
             "labels": labelled.labels_hash,
             "licence": labelled.info.licence,
+            "default_rel": labelled.info.default_rel,
         },
-        "systems": {run.system: dict(run.spec) for run in evaluation.runs},
+        "systems": {run.system: manifest_spec(run.spec, publish) for run in evaluation.runs},
         "measures": [str(measure) for measure in evaluation.measures],
         "settings": dict(settings),
         "seed": seed,
@@ -221,7 +189,15 @@ def manifest_of(
             "cores": os.cpu_count(),
             "implementation": sys.implementation.name,
         },
+        "latency": {name: one.values() for name, one in latencies(evaluation.runs).items()},
     }
+
+
+def manifest_spec(spec: Mapping[str, Any], publish: bool) -> dict[str, Any]:
+    """A system's spec; published, without what tells where it is."""
+    if not publish or "system" not in spec:
+        return dict(spec)
+    return {key: hidden(json.dumps(value)) if key in PRIVATE else value for key, value in spec.items()}
 
 
 def hidden(name: str) -> str:
@@ -242,6 +218,9 @@ def published(evaluation: Evaluation) -> Evaluation:
             note="",
             corpus=hidden(one.corpus),
             cluster=None if one.cluster is None else hidden(one.cluster),
+            relevant={hidden(memory): grade for memory, grade in one.relevant.items()},
+            not_relevant=tuple(map(hidden, one.not_relevant)),
+            forbidden=tuple(map(hidden, one.forbidden)),
         )
         for one in labelled.questions
     )
@@ -252,6 +231,7 @@ def published(evaluation: Evaluation) -> Evaluation:
             losses=tuple({hidden(key): stage for key, stage in one.items()} for one in run.losses),
             trace=tuple(TraceRow(r.question, r.stage, r.rank, hidden(r.memory)) for r in run.trace),
             notes=(),
+            observed=None if run.observed is None else _public(run.observed),
         )
         for run in evaluation.runs
     )
@@ -267,6 +247,13 @@ def published(evaluation: Evaluation) -> Evaluation:
         runs=runs,
         checks=(*failed, *checks),
     )
+
+
+def _public(seen: Observed) -> Observed:
+    """What was observed, without the words of the system."""
+    import dataclasses
+
+    return dataclasses.replace(seen, errors=tuple("no valid answer" if one else "" for one in seen.errors))
 
 
 def _json(value: Any) -> bytes:
@@ -289,82 +276,11 @@ def _write_all(
             dict(zip(questions, run.ids, strict=True)),
             run.system,
         )
-    _write_tables(folder, evaluation)
+    write_tables(folder, evaluation)
+    write_errors(folder, evaluation)
     if include_text:
-        _write_texts(folder, evaluation)
+        write_texts(folder, evaluation)
     (folder / "manifest.json").write_bytes(_json(manifest))
     (folder / "summary.json").write_bytes(_json(summary_values(evaluation, baseline)))
     summary = "\n".join([*([lead] if lead else []), summary_markdown(evaluation, baseline)])
     (folder / "summary.md").write_text(summary, encoding="utf-8", newline="\n")
-
-
-def _write_tables(folder: Path, evaluation: Evaluation) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    labelled, names = evaluation.labelled, [question.id for question in evaluation.labelled.questions]
-
-    def save(file: str, columns: dict[str, Any]) -> None:
-        pq.write_table(pa.table(columns), folder / file, compression="zstd")
-
-    hits = [
-        (run.system, names[q], rank, memory, score)
-        for run in evaluation.runs
-        for q, (ids, scores) in enumerate(zip(run.ids, run.scores, strict=True))
-        for rank, (memory, score) in enumerate(zip(ids, scores, strict=True), 1)
-    ]
-    save(
-        "hits.parquet",
-        {
-            "system": pa.array([row[0] for row in hits], pa.string()).dictionary_encode(),
-            "question": pa.array([row[1] for row in hits], pa.string()).dictionary_encode(),
-            "rank": pa.array([row[2] for row in hits], pa.int32()),
-            "memory": pa.array([row[3] for row in hits], pa.string()).dictionary_encode(),
-            "score": pa.array([row[4] for row in hits], pa.float64()),
-            "match": pa.array(["id"] * len(hits), pa.string()).dictionary_encode(),
-        },
-    )
-    systems, measures, count = evaluation.systems, [str(m) for m in evaluation.measures], len(names)
-    grid = [(system, measure) for system in systems for measure in measures]
-    save(
-        "measures.parquet",
-        {
-            "dataset": pa.array([labelled.info.name] * (len(grid) * count), pa.string()).dictionary_encode(),
-            "corpus": pa.array([q.corpus for q in labelled.questions] * len(grid), pa.string()).dictionary_encode(),
-            "system": pa.array([one[0] for one in grid for _ in names], pa.string()).dictionary_encode(),
-            "question": pa.array(names * len(grid), pa.string()).dictionary_encode(),
-            "measure": pa.array([one[1] for one in grid for _ in names], pa.string()).dictionary_encode(),
-            "value": pa.array(evaluation.values.reshape(-1), pa.float64()),
-            "counts": pa.array(evaluation.counts.reshape(-1), pa.bool_()),
-        },
-    )
-    trace = [(run.system, row) for run in evaluation.runs for row in run.trace]
-    save(
-        "trace.parquet",
-        {
-            "system": pa.array([one[0] for one in trace], pa.string()).dictionary_encode(),
-            "question": pa.array([names[one[1].question] for one in trace], pa.string()).dictionary_encode(),
-            "stage": pa.array([one[1].stage for one in trace], pa.string()).dictionary_encode(),
-            "rank": pa.array([one[1].rank for one in trace], pa.int32()),
-            "memory": pa.array([one[1].memory for one in trace], pa.string()).dictionary_encode(),
-        },
-    )
-
-
-def _write_texts(folder: Path, evaluation: Evaluation) -> None:
-    """`texts.jsonl`: the text of every question and of every memory that came back or is labelled."""
-    labelled = evaluation.labelled
-    wanted: dict[tuple[str, str], None] = {}
-    for q, question in enumerate(labelled.questions):
-        for memory in (*question.relevant, *(m for run in evaluation.runs for m in run.ids[q])):
-            if memory in labelled.corpora[question.corpus].index:
-                wanted[question.corpus, memory] = None
-    rows: list[dict[str, str]] = [
-        {"kind": "question", "corpus": q.corpus, "id": q.id, "text": q.text} for q in labelled.questions
-    ]
-    for corpus, memory in sorted(wanted):
-        one = labelled.corpora[corpus]
-        rows.append({"kind": "memory", "corpus": corpus, "id": memory, "text": one.memories[one.index[memory]].text})
-    with (folder / "texts.jsonl").open("wb") as out:
-        for row in rows:
-            out.write(msgspec.json.encode(row) + b"\n")

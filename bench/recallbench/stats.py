@@ -55,3 +55,25 @@ def mean_interval(
         freedom = n - 1
     half = float(stats.t.ppf(0.5 + level / 2, freedom)) * error
     return Interval(mean, mean - half, mean + half, n, groups)
+
+
+def cluster_intervals(
+    sums: NDArray[np.float64], counted: NDArray[np.int64], level: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """`mean_interval` of R means at once, from sums over clusters.
+
+    sums: float64 `[R, C]`, of the values in each cluster. counted: int64 `[C]`, questions in each; empty ones are left
+    out. Returns the means and half the widths of their intervals, float64 `[R]`; NaN with fewer than two clusters.
+    """
+    from scipy import stats
+
+    used = counted > 0
+    n, groups = int(counted[used].sum()), int(used.sum())
+    if n == 0:
+        return np.full(len(sums), np.nan), np.full(len(sums), np.nan)
+    mean = sums[:, used].sum(axis=1) / n
+    if groups < 2:
+        return mean, np.full(len(sums), np.nan)
+    residuals = sums[:, used] - mean[:, None] * counted[used]
+    error = np.sqrt(groups / (groups - 1) * (residuals**2).sum(axis=1)) / n
+    return mean, float(stats.t.ppf(0.5 + level / 2, groups - 1)) * error

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recallbench.datasets.model import LabelledSet, Question
+from recallbench.display import Displayed, Part
 from recallbench.evaluation import depth_for
 from recallbench.match import labels_of
-from recallbench.measures import Measure
+from recallbench.measures import Measure, parse_measure
 from recallbench.sweep import group_sums
 from recallbench.sweep_grid import Grid
 from recallbench.systems.recipe import answer_questions
@@ -35,10 +36,12 @@ Float = NDArray[np.float64]
 How = Literal["dev/test", "cross-validation", "descriptive"]
 FOLDS = 10
 """At most so many folds (Kohavi 1995, A Study of Cross-Validation and Bootstrap, recommends ten)."""
+SHOWN = 10
+"""Recipes of a table that shows itself."""
 
 
-@dataclass(frozen=True, eq=False)
-class SweepResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class SweepResult(Displayed):
     """What a sweep found.
 
     table: one row a recipe (recipe, method, mode, k, a weight a channel, pool, like_override, a mean a measure), in the
@@ -54,6 +57,18 @@ class SweepResult:
     reported: dict[str, float]
     sentence: str
     notes: tuple[str, ...] = ()
+
+    def _parts(self) -> list[Part]:
+        from recallbench.reports.figures import number
+
+        names, first = list(self.reported), next(iter(self.reported))
+        best = self.table.sort_values(first, ascending=not parse_measure(first).higher_is_better, kind="stable").head(
+            SHOWN
+        )
+        rows = [[str(one["recipe"]), *(number(one[name]) for name in names)] for one in best.to_dict("records")]
+        reported = ", ".join(f"{name} {number(value)}" for name, value in self.reported.items())
+        about = f"the first {len(rows)} of {len(self.table)} recipes by {first}, on the questions chosen on"
+        return [Part("", about, ["recipe", *names], rows, [self.sentence, f"reported: {reported}", *self.notes])]
 
 
 def sweep_set(

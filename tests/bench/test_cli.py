@@ -95,6 +95,7 @@ def test_a_run_writes_every_documented_file(labelled: Path, tmp_path: Path, caps
     assert text.rstrip().endswith(f"report: {folder / 'summary.md'}")
     files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     want = {"manifest.json", "hits.parquet", "measures.parquet", "trace.parquet", "summary.json", "summary.md"}
+    want |= {f"{name}.parquet" for name in ("questions", "labels", "answers", "losses")}
     assert files == want | {f"runs/{name}.trec" for name in ("bm25-okapi", "rrf-k60", "inject-fixed")}
 
 
@@ -174,7 +175,8 @@ def test_an_interrupted_run_goes_on(labelled: Path, tmp_path: Path, monkeypatch:
     monkeypatch.undo()
     assert _run(run_arguments(labelled, tmp_path / "whole", "--system", "rrf-k60")) == 0
     (one,), (two,) = (tmp_path / "out").iterdir(), (tmp_path / "whole").iterdir()
-    for name in ("hits.parquet", "measures.parquet", "trace.parquet", "summary.json", "summary.md"):
+    names = ["hits", "measures", "trace", "questions", "labels", "answers", "losses"]
+    for name in (*(f"{one}.parquet" for one in names), "summary.json", "summary.md"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
 
 
@@ -404,3 +406,104 @@ def test_bad_case_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], text
     file = tmp_path / "cases.jsonl"
     file.write_text(text, encoding="utf-8")
     assert says in error_of(capsys, "verify", str(file))
+
+
+@pytest.mark.parametrize("arguments", [[], ["datasets"], ["scenarios"]])
+def test_without_a_command_the_help_is_whole(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") > 8
+    assert "Commands:" in err
+    assert "recallbench: error" not in err
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """A file where the folder should be: also root cannot write below it."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    environment = {**os.environ, "RECALLBENCH_CACHE": str(blocked / "cache")}
+    arguments = [
+        "run",
+        "--dataset",
+        "kb-preretrieval",
+        "--system",
+        "bm25-okapi",
+        "--quiet",
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "recallbench", *arguments], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr.startswith("recallbench: warning: cache: cannot write to")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_recipe_with_a_long_name_has_a_short_file(tmp_path: Path) -> None:
+    name = "long" * 100
+    made = tmp_path / "r.toml"
+    made.write_text(f'name = "{name}"\nkind = "search"\nchannels = ["bm25"]\n[fusion]\nmethod = "single"\n')
+    out = tmp_path / "out"
+    assert (
+        _run(["run", "--dataset", "kb-preretrieval", "--system", f"recipe:{made}", "--quiet", "--out", str(out)]) == 0
+    )
+    [folder] = out.iterdir()
+    [file] = (folder / "runs").glob("*.trec")
+    assert file.name.startswith("longlong")
+    assert len(file.name) < 120
+
+
+@pytest.mark.parametrize("name", ["two\\nlines", "nul\\u0000", "\\u2028", "  "])
+def test_a_recipe_name_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = tmp_path / "r.toml"
+    made.write_text(f'name = "{name}"\nkind = "search"\nchannels = ["bm25"]\n[fusion]\nmethod = "single"\n')
+    assert _run(["recipes", "show", str(made)]) == 2
+    assert "a name is one line of text without control characters" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("python:os:path", "the object has no start, and cannot be called"),
+        ("python:json:dumps", "calling dumps without arguments failed: TypeError"),
+        ("python:os:nothing", "os has no nothing"),
+    ],
+)
+def test_an_implementation_that_is_none(spec: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["scenarios", "run", "--implementation", spec]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert says in err
+
+
+def test_a_csv_set_is_told_how_to_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "questions.csv").write_text("question,relevant\nx,is\n")
+    assert _run(["datasets", "check", str(tmp_path)]) == 2
+    assert f"recallbench datasets convert {tmp_path} OUT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--turns", "3"], "--turns is for --replay sessions; give that too, or leave it out"),
+        (["--latency-ms", "300"], "--latency-ms is for --replay sessions"),
+        (["--allow-zero", "nope"], "--allow-zero nope: not among the systems: bm25-okapi"),
+        (["--system", "presets:"], "--system presets:: use presets, presets:search or presets:inject"),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = ["run", "--dataset", "kb-preretrieval", "--system", "bm25-okapi", "--out", str(tmp_path / "o")]
+    assert _run([*base, *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert says in err
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_replay_takes_the_first_step_of_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--replay", "sessions", "--system", "inject-fixed", "--baseline", "no-bug", "--split", "dev"]
+    assert _run(["run", "--dataset", "kb-preretrieval", *arguments, "--out", str(tmp_path)]) == 0
+    assert "no-bug.step1" in capsys.readouterr().out

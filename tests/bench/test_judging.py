@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paths import ROOT
 
 from recallbench.datasets import judging, native
 from recallbench.datasets.judging import Judgement
@@ -230,3 +231,26 @@ def test_an_error_names_the_first_line_of_a_record_that_spans_lines(folder: Path
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"p\.csv:4: grade is '7'"):
         judging.read(file, labelled)
+
+
+def test_a_column_of_first_grades_stands_for_labels_that_changed_since(folder: Path, tmp_path: Path) -> None:
+    """Labels that were changed by a second pass would agree with it: the kept first grades count."""
+    labelled = native.read(folder)
+    question = next(one for one in labelled.questions if one.relevant)
+    memory = next(iter(question.relevant))
+    file = tmp_path / "second.csv"
+    file.write_text(f"question,memory,first,grade\n{question.id},{memory},0,1\n", encoding="utf-8")
+    found = judging.agreement(labelled, judging.read(file, labelled))
+    assert found.table["0", "1"] == found.pairs == 1
+
+
+@pytest.mark.parametrize("name", ["mneme-memories", "notes-vault", "kb-preretrieval"])
+def test_the_kappa_of_a_guideline_is_what_its_second_pass_gives(name: str) -> None:
+    folder = ROOT / "datasets" / name
+    labelled = native.read(folder)
+    found = judging.agreement(labelled, judging.read(folder / "second-pass.csv", labelled))
+    guideline = " ".join((folder / "GUIDELINE.md").read_text(encoding="utf-8").split())
+    assert f"({found.pairs}) was judged again" in guideline
+    assert f"{found.same} had the same grade; Cohen's kappa is {found.kappa:.3f}" in guideline
+    assert f"with linear weights {found.weighted:.3f}" in guideline
+    assert f"The {len(found.differing)} that differed" in guideline

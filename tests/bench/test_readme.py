@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from recallbench.datasets import native
+from recallstack.presets import presets
+
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
     "presets": ("run", "--dataset", "mneme-memories", "--system", "presets"),
@@ -77,3 +80,13 @@ def test_counts_of_the_page(page: str) -> None:
     }
     for what, count in counts.items():
         assert re.search(rf"(?<!\d){count}(?!\d)", text), (what, count)
+
+
+@pytest.mark.parametrize("name", ["mneme-memories", "notes-vault", "kb-preretrieval"])
+def test_a_set_page_tells_the_power_of_this_version_and_its_presets(name: str) -> None:
+    folder = ROOT / "datasets" / name
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    info = native.read_info(folder / "dataset.toml")
+    assert f"says, of version {info.version} and all presets:" in page
+    questions = len((folder / "questions.jsonl").read_text(encoding="utf-8").splitlines())
+    assert f"{questions} questions, {len(presets())} systems, seen in all their pairs." in page

@@ -20,6 +20,7 @@ _COMMANDS = {
     "run": "Run systems on labelled sets, measure and check them.",
     "compare": "Two systems of a run, or two runs: paired differences, and the questions that flipped.",
     "datasets": "List, show, check, convert and fetch labelled sets.",
+    "systems": "Check an adapter line by line; get the adapter for your language.",
     "recipes": "List, show and compare recipes.",
     "explain": "One question through one recipe: every stage, and where each memory was lost.",
     "sweep": "Choose a fusion recipe on dev questions, report it on test questions.",

@@ -28,6 +28,7 @@ import click
 )
 @click.option("--difference", type=float, metavar="D", help="Also say how many questions would find a difference of D.")
 @click.option("--split", type=click.Choice(["dev", "test"]), help="Only the questions of this split.")
+@click.option("--query", type=click.Choice(["task", "context"]), default="task", show_default=True, help="As in `run`.")
 @click.option("--seed", default=0, show_default=True, help="Of the randomization test.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of Markdown.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
@@ -38,6 +39,7 @@ def power(
     measures: tuple[str, ...],
     difference: float | None,
     split: str | None,
+    query: str,
     seed: int,
     as_json: bool,
     quiet: bool,
@@ -50,6 +52,7 @@ def power(
     """
     from recallbench.cache import CandidateCache, cache_folder
     from recallbench.cli.show import print_json, progress
+    from recallbench.datasets.conversation import asked_with_context
     from recallbench.datasets.power_report import power_report
     from recallbench.datasets.power_table import power_markdown, power_values
     from recallbench.datasets.registry import load
@@ -57,6 +60,8 @@ def power(
     from recallbench.systems.specs import systems_of
 
     labelled = load(name, data=data)
+    if query == "context":
+        labelled = asked_with_context(labelled)
     retrieve = CandidateCache(cache_folder())
     chosen = systems_of(systems, retrieve)
     with progress(labelled.info.name, len(chosen), quiet) as step:

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recallbench.cli.system_options import system_options
+
 if TYPE_CHECKING:
     from recallbench.datasets.model import LabelledSet
     from recallbench.evaluation import Evaluation
     from recallbench.systems.base import System
     from recallstack.pipeline import Retrieve
+
+
+REPLAY_OPTIONS = ("turns", "steps", "latency_ms", "step_ms", "rewinds", "cancels", "seed")
+"""Options that only a replay has a use for."""
 
 
 @click.command()
@@ -34,7 +40,8 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="SPEC",
-    help="`rrf-k60`, `recipe:FILE.toml`; `presets`, `presets:search`, `presets:inject` name several. Repeatable.",
+    help="`rrf-k60`, `recipe:FILE.toml`, `stdio:COMMAND`, `http:URL`, `mcp:COMMAND`, `mcp+http:URL`, `run:FILE`, a name "
+    "of the configuration, or `NAME=` one of these; `presets`, `presets:search`, `presets:inject`. Repeatable.",
 )
 @click.option(
     "--measure",
@@ -92,6 +99,7 @@ if TYPE_CHECKING:
     metavar="SYSTEM",
     help="A system that may score 0 on every question. Repeatable.",
 )
+@system_options
 @click.option("--publish", is_flag=True, help="Replace ids and paths by stable hashes in what is written.")
 @click.option("--include-text", is_flag=True, help="Also write the texts of questions and memories.")
 @click.option("--no-cache", is_flag=True, help="Compute channel candidates anew and keep none.")
@@ -104,8 +112,13 @@ def run(datasets: tuple[str, ...], systems: tuple[str, ...], **options: Any) -> 
     """
     from recallbench.cli.show import print_json
     from recallbench.datasets import registry
+    from recallbench.latency import latencies, latency_line
     from recallstack.errors import InputError
 
+    context = click.get_current_context()
+    for name in REPLAY_OPTIONS if not options["replay"] else ():
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise InputError(f"--{name.replace('_', '-')} is for --replay sessions; give that too, or leave it out")
     if options["publish"] and options["include_text"]:
         raise InputError("--publish hides ids and --include-text writes texts; give one of them")
     names = [
@@ -115,11 +128,23 @@ def run(datasets: tuple[str, ...], systems: tuple[str, ...], **options: Any) -> 
     if options["as_json"]:
         from recallbench.summary import summary_values
 
-        print_json([{**summary_values(one, options["baseline"]), "path": str(path)} for one, path in done])
+        print_json(
+            [
+                {
+                    **summary_values(one, options["baseline"]),
+                    "latency": {name: timed.values() for name, timed in latencies(one.runs).items()},
+                    "path": str(path),
+                }
+                for one, path in done
+            ]
+        )
     else:
         for one, path in done:
             if not options["quiet"]:
                 click.echo(_markdown(one, options))
+                timed = latency_line(one.runs)
+                if timed:
+                    click.echo(f"{timed}\n")
             click.echo(f"report: {path / 'summary.md'}")
     for one, path in done:
         if not one.valid:
@@ -152,20 +177,22 @@ def _replayed(systems: list[System], options: dict[str, Any], retrieve: Retrieve
     recipes = [getattr(system, "recipe", None) for system in systems]
     if len(recipes) != 1 or not isinstance(recipes[0], InjectRecipe):
         raise InputError("--replay sessions takes one injection recipe, for example --system inject-fixed")
-    names = ("turns", "steps", "latency_ms", "step_ms", "rewinds", "cancels", "seed")
-    return list(replay_systems(recipes[0], Settings(**{name: options[name] for name in names}), retrieve))
+    settings = Settings(**{name: options[name] for name in REPLAY_OPTIONS})
+    return list(replay_systems(recipes[0], settings, retrieve))
 
 
 def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) -> tuple[Evaluation, Path]:
     from recallbench.aggregate import GROUPINGS
     from recallbench.cache import CandidateCache, cache_folder
     from recallbench.cli.show import progress
+    from recallbench.cli.system_options import configured_of, overrides_of
     from recallbench.datasets.conversation import asked_with_context
     from recallbench.datasets.select import select
     from recallbench.evaluation import depth_for, evaluate, run_system
     from recallbench.experiment import measures_for
     from recallbench.replay import cost_table
     from recallbench.runs import RunFolder, manifest_of, run_id
+    from recallbench.systems.external import ExternalSystem
     from recallbench.systems.specs import systems_of
     from recallstack.errors import InputError
 
@@ -185,10 +212,18 @@ def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) ->
     measures = measures_for(labelled, options["measures"])
     depth = options["depth"] or depth_for(labelled, measures)
     retrieve = CandidateCache(None if options["no_cache"] else cache_folder())
-    systems: list[System] = systems_of(specs, retrieve)
+    systems: list[System] = systems_of(
+        specs, retrieve, configured=configured_of(options), overrides=overrides_of(options)
+    )
     if options["replay"]:
         systems = _replayed(systems, options, retrieve)
     names = [system.name for system in systems]
+    first = f"{options['baseline']}.step1"
+    if options["replay"] and first in names:  # a variant is measured at every step; the first is what most look at
+        options["baseline"] = first
+    for name in options["allow_zero"]:
+        if name not in names:
+            raise InputError(f"--allow-zero {name}: not among the systems: {', '.join(names)}")
     if options["baseline"] is not None and options["baseline"] not in names:
         raise InputError(f"--baseline {options['baseline']}: not among the systems: {', '.join(names)}")
     settings = {
@@ -206,7 +241,11 @@ def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) ->
     described = [system.spec for system in systems]
     folder = RunFolder(options["out"], run_id(labelled, described, measures, settings), options["resume"])
     runs = []
-    with progress(labelled.info.name, len(systems), options["quiet"]) as step:
+    asked = [one for one in systems if isinstance(one, ExternalSystem)]
+    steps = len(systems) + sum(len(labelled.questions) * one.settings.repeats for one in asked)
+    with progress(labelled.info.name, steps, options["quiet"]) as step:
+        for one in asked:
+            one.progress = step
         for system in systems:
             got = folder.held(system.name, len(labelled.questions))
             if got is None:

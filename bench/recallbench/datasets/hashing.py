@@ -26,7 +26,8 @@ def _utc(moment: dt.datetime | None) -> dt.datetime | None:
     return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
-def _memory(memory: Memory) -> bytes:
+def memory_row(memory: Memory) -> bytes:
+    """Every field of a memory, as it is hashed."""
     values: dict[str, Any] = {name: getattr(memory, name) for name in memory.__struct_fields__}
     values["importance"] = float(memory.importance)
     values["quality"] = float(memory.quality)
@@ -46,11 +47,14 @@ def _digest(rows: Iterable[bytes]) -> str:
 def memories_hash(corpora: Mapping[str, Corpus]) -> str:
     """SHA-256 over every field of every memory, in the order of (corpus, id)."""
     return _digest(
-        _memory(memory) for name in sorted(corpora) for memory in sorted(corpora[name].memories, key=lambda one: one.id)
+        memory_row(memory)
+        for name in sorted(corpora)
+        for memory in sorted(corpora[name].memories, key=lambda one: one.id)
     )
 
 
-def _asked(question: Question) -> dict[str, Any]:
+def asked_row(question: Question) -> bytes:
+    """What a system is asked, as it is hashed."""
     asked: dict[str, Any] = {
         "id": question.id,
         "text": question.text,
@@ -60,11 +64,12 @@ def _asked(question: Question) -> dict[str, Any]:
     }
     if question.context:  # left out when empty: sets without histories keep their hashes
         asked["context"] = question.context
-    return asked
+    return _encoder.encode(asked)
 
 
-def _labels(question: Question) -> dict[str, Any]:
-    return {
+def labels_row(question: Question) -> bytes:
+    """What measures and tables are made from, as it is hashed."""
+    values = {
         "id": question.id,
         "corpus": question.corpus,
         "lang": question.lang,
@@ -76,20 +81,25 @@ def _labels(question: Question) -> dict[str, Any]:
         "forbidden": sorted(set(question.forbidden)),
         "expects_empty": question.expects_empty,
     }
+    return _encoder.encode(values)
 
 
 def questions_hash(questions: Iterable[Question]) -> str:
     """SHA-256 over what a system is asked (id, text, context, corpus, time, session), in the order of ids."""
-    return _digest(_encoder.encode(_asked(one)) for one in sorted(questions, key=lambda q: q.id))
+    return _digest(asked_row(one) for one in sorted(questions, key=lambda q: q.id))
 
 
 def labels_hash(questions: Iterable[Question]) -> str:
     """SHA-256 over what measures and tables are made from: labels, categories, cluster, split; not notes."""
-    return _digest(_encoder.encode(_labels(one)) for one in sorted(questions, key=lambda q: q.id))
+    return _digest(labels_row(one) for one in sorted(questions, key=lambda q: q.id))
 
 
 def hashed(
-    info: SetInfo, corpora: Mapping[str, Corpus], questions: Sequence[Question], notes: Sequence[str] = ()
+    info: SetInfo,
+    corpora: Mapping[str, Corpus],
+    questions: Sequence[Question],
+    notes: Sequence[str] = (),
+    snippets: Mapping[tuple[str, str], tuple[str, ...]] | None = None,
 ) -> LabelledSet:
     """A labelled set with its hashes; how every reader ends."""
     return LabelledSet(
@@ -100,4 +110,5 @@ def hashed(
         memories_hash=memories_hash(corpora),
         questions_hash=questions_hash(questions),
         labels_hash=labels_hash(questions),
+        snippets=dict(snippets or {}),
     )

@@ -27,13 +27,14 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One row. grade: one of GRADES, or empty. where: file and line."""
+    """One row. grade: one of GRADES, or empty. where: file and line. first: the grade of an earlier pass, if kept."""
 
     question: str
     memory: str
     grade: str = ""
     note: str = ""
     where: str = ""
+    first: str = ""
 
 
 def rows_of(labelled: LabelledSet, pairs: Iterable[Pair]) -> list[Judgement]:
@@ -137,7 +138,7 @@ def _row(cells: Mapping[str, Any], labelled: LabelledSet, where: str) -> Judgeme
     grade = cell("grade").lower().removesuffix(".0")  # spreadsheets write 2 as 2.0
     if grade and grade not in GRADES:
         raise InputError(f"{where}: grade is {cell('grade')!r}; use one of {', '.join(GRADES)}, or leave it empty")
-    return Judgement(question, memory, grade, cell("note"), where)
+    return Judgement(question, memory, grade, cell("note"), where, cell("first"))
 
 
 def apply(folder: Path, rows: Sequence[Judgement], judge: str, replace_old: bool = False) -> int:
@@ -239,7 +240,7 @@ class Agreement:
 def agreement(labelled: LabelledSet, second: Sequence[Judgement]) -> Agreement:
     """The labels of the set (first pass) against a second pass (Cohen 1960; weights: Cohen 1968).
 
-    Raises InputError where no pair was judged twice.
+    A column `first` in the file stands for the labels, where they were changed by what the second pass showed. Raises InputError where no pair was judged twice.
     """
     from sklearn.metrics import cohen_kappa_score
 
@@ -250,6 +251,7 @@ def agreement(labelled: LabelledSet, second: Sequence[Judgement]) -> Agreement:
         question = questions[row.question]
         grade = str(min(question.relevant[row.memory], 2)) if row.memory in question.relevant else None
         grade = "0" if grade is None and row.memory in question.not_relevant else grade
+        grade = row.first or grade  # labels may have changed since: by this very comparison
         if row.grade in ("0", "1", "2") and grade is not None:
             first.append(grade)
             twice.append(row)

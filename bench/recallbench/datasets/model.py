@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from recallbench.display import Part, counted, to_html
 from recallstack.preretrieval.contract import ContextEntry
 from recallstack.rows import Corpus
 
@@ -73,14 +75,17 @@ class SetInfo:
     memory_unit: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LabelledSet:
     """A labelled set, loaded and resolved: every label names a memory of the question's corpus.
+
+    A notebook shows its counts, never a text.
 
     corpora: by name, in file order. questions: in file order. notes: what the reader mended or dropped,
     one line each (shown to the user, kept in the manifest). Hashes: see `hashing`; questions_hash covers what
     systems are asked, labels_hash what measures are made from. mapped: whether sessions have channels, in a part of a
-    set; None: its own questions say so.
+    set; None: its own questions say so. snippets: (corpus, memory) -> the words by which labels name it, where they
+    do; a foreign row that holds them counts for the memory.
     """
 
     info: SetInfo
@@ -91,6 +96,7 @@ class LabelledSet:
     labels_hash: str = field(default="")
     questions_hash: str = field(default="")
     mapped: bool | None = None
+    snippets: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def has_channels(self) -> bool:
@@ -102,3 +108,35 @@ class LabelledSet:
         if self.mapped is not None:
             return self.mapped
         return any(question.session.channel is not None for question in self.questions)
+
+    def _parts(self) -> list[Part]:
+        memories, asked = sum(map(len, self.corpora.values())), self.questions
+        clusters = {one.cluster for one in asked if one.cluster}
+        rows = [
+            ["memories", f"{memories:,}" + (f" in {len(self.corpora)} corpora" if len(self.corpora) > 1 else "")],
+            ["questions", f"{len(asked):,}" + (f" in {len(clusters)} clusters" if clusters else "")],
+            *([name, _tally(each for one in asked for each in of(one))] for name, of in _TALLIED.items()),
+            ["primary measure", f"{self.info.primary_measure}; grade {self.info.default_rel} and above is relevant"],
+            ["licence", self.info.licence],
+        ]
+        return [Part(str(self), self.info.description, ("", ""), [row for row in rows if row[1]], self.notes)]
+
+    def _repr_html_(self) -> str | None:
+        return to_html(self._parts())
+
+    def __repr__(self) -> str:
+        asked, memories = len(self.questions), sum(map(len, self.corpora.values()))
+        sizes = f"{counted(asked, 'question')}, {counted(memories, 'memory', 'memories')}"
+        return f"{self.info.name} {self.info.version}: {sizes}"
+
+
+_TALLIED: Mapping[str, Callable[[Question], tuple[str, ...]]] = {
+    "languages": lambda one: (one.lang,) if one.lang else (),
+    "splits": lambda one: (one.split,) if one.split else (),
+    "categories": lambda one: one.categories,
+}
+
+
+def _tally(names: Iterable[str]) -> str:
+    """`zh 240, en 149`, the most frequent first."""
+    return ", ".join(f"{name} {count}" for name, count in Counter(names).most_common())

@@ -138,6 +138,16 @@ class Resolver:
         fields.update({name: tuple(ids) for name, ids in others.items()})
         return Question(**fields)
 
+    def snippets(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """(corpus, memory) -> the words by which labels name it, white space as one blank; each stands in it alone."""
+        out: dict[tuple[str, str], tuple[str, ...]] = {}
+        for corpus, wanted in self._wanted.items():
+            for words, hits in wanted.snippets.items():
+                if words and hits.count == 1 and not wanted.ids.get(words):
+                    key = (corpus, hits.first[0])
+                    out[key] = (*out.get(key, ()), words)
+        return out
+
     def finish(self, skips: Skips) -> None:
         """Raise InputError if labels were lost: the first place, and the ids of all; or count each of them."""
         if not self._lost:

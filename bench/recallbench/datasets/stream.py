@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,7 +49,8 @@ class Checked:
 
     rows: memories of the first pass. repeated: keys of ids that occur more than once (or, with a chance of
     about rows^2/2^65, share a hash: the ids themselves are compared while rows are passed on). notes: those of
-    the reader, and the questions without text (the CMRC 2018 trial has one: it is read, and told).
+    the reader, and the questions without text (the CMRC 2018 trial has one: it is read, and told). snippets: the words
+    by which labels name memories, as in `LabelledSet`.
     """
 
     stream: Stream
@@ -58,6 +59,7 @@ class Checked:
     repeated: frozenset[int]
     skips: Skips
     notes: tuple[str, ...] = ()
+    snippets: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
     def memories(self) -> Iterator[Memory]:
         """The rows, each id once. What was bad in the first pass was told there and is not told again.
@@ -112,7 +114,7 @@ def check(stream: Stream, skips: Skips) -> Checked:
     ordered = np.sort(np.frombuffer(keys, dtype=np.uint64))
     repeated = frozenset(int(one) for one in ordered[1:][ordered[1:] == ordered[:-1]])
     notes = [*stream.notes, *(f"question {one.id!r} has no text" for one in questions if not one.text.strip())]
-    return Checked(stream, tuple(questions), len(keys), repeated, skips, tuple(notes))
+    return Checked(stream, tuple(questions), len(keys), repeated, skips, tuple(notes), resolver.snippets())
 
 
 def corpora_of(memories: Iterable[Memory]) -> dict[str, Corpus]:
@@ -135,4 +137,4 @@ def gather(stream: Stream, skips: Skips | None = None) -> LabelledSet:
 
     checked = check(dataclasses.replace(stream, memories=once), skips)
     corpora = corpora_of(checked.memories())
-    return hashed(stream.info, corpora, checked.questions, [*checked.notes, *skips.listed()])
+    return hashed(stream.info, corpora, checked.questions, [*checked.notes, *skips.listed()], checked.snippets)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,26 @@ class TraceRow:
     memory: str
 
 
+Match = Literal["id", "source_ids", "id_map", "text", "none"]
+"""How a returned row was matched to a memory of the set; `none`: it keeps its place and counts for nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What was seen, from outside, of a system that does not run in process. One entry a question.
+
+    errors: why there is no valid answer, empty where there is one. matches: how each returned row was matched.
+    latency_ms: from question to answer on our side, NaN where there was none. unstable: whether another list came
+    back in a later repeat. repeats: how often each question was asked.
+    """
+
+    errors: tuple[str, ...]
+    matches: tuple[tuple[Match, ...], ...]
+    latency_ms: tuple[float, ...]
+    unstable: tuple[bool, ...]
+    repeats: int = 1
+
+
 @dataclass(frozen=True, eq=False)
 class SystemRun:
     """What one system returned for each question of a set, in the set's order.
@@ -31,6 +51,7 @@ class SystemRun:
     losses: for each question, relevant memory id -> the stage that lost it; empty where nothing was traced.
     trace: where each labelled memory stood after each stage; empty where nothing was traced.
     capacity: the most rows that the system gives; None is no limit.
+    observed: of a system that does not run in process.
     """
 
     system: str
@@ -43,6 +64,7 @@ class SystemRun:
     trace: tuple[TraceRow, ...] = ()
     capacity: int | None = None
     notes: tuple[str, ...] = ()
+    observed: Observed | None = None
 
 
 class System(Protocol):

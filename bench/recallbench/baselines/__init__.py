@@ -1,0 +1,1 @@
+"""Baselines: what a system returned, committed beside the code that it is a baseline of."""

@@ -1,0 +1,33 @@
+"""How many questions would settle an inconclusive margin."""
+
+from __future__ import annotations
+
+import math
+
+from recallbench.gate.interval import VerdictInterval
+from recallbench.gate.outcome import Settle
+
+POWER = 0.8
+"""Probability with which the named number of questions decides (protocols, statistics and verdict)."""
+_AIM = 0.9
+"""Probability that the formula aims at: it takes the spread for known, and the spread of one sample is not (the truth
+table in docs/gate.md shows what comes of it)."""
+MOST = 1_000_000
+"""Numbers above this are not named."""
+
+
+def settle(interval: VerdictInterval, joint: VerdictInterval, margin: float) -> Settle | None:
+    """The numbers for a mean change with these ends; None where they are unknown.
+
+    An end decides if it clears the margin: its distance from the mean, and a normal quantile of the mean's own error,
+    must be less than the margin. Both fall with the square root of the number of questions, drawn like those of now.
+    """
+    from scipy import stats
+
+    aim = float(stats.norm.ppf(_AIM)) * interval.error
+    reach = (interval.mean - interval.low + aim, joint.high - joint.mean + aim)
+    if not all(math.isfinite(one) for one in reach):
+        return None
+    same, twice = (min(MOST, math.ceil(interval.n * (one / margin) ** 2)) for one in reach)
+    per = interval.clusters / interval.n if interval.n else 0.0
+    return Settle(same, twice, math.ceil(same * per), math.ceil(twice * per))

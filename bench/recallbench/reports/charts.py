@@ -1,0 +1,307 @@
+"""The charts of a report as Vega-Lite specifications, made with Altair; colours of text and grid come from a theme."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from recallbench.reports.figures import number, spread
+from recallbench.reports.inputs import Sweep
+from recallbench.reports.losses import Waterfall
+from recallbench.reports.section import Section
+from recallbench.reports.standing import Standing
+from recallbench.reports.words import outcome, say
+
+Spec = dict[str, Any]
+
+BLUE, ORANGE, GREY, GREEN, RED = "#3b7dd8", "#d9771e", "#8a94a3", "#2f9e67", "#d1493f"
+"""Each has a contrast of at least 3 to 1 against white and against the dark page (WCAG 2.2, 1.4.11)."""
+TONES = {"best": GREEN, "tied": BLUE, "behind": GREY}
+ROW = 22
+"""Pixels that a system or group takes."""
+MOST_GROUPS = 20
+NEAR = 0.08
+"""Share of the range within which two points share a name."""
+LABEL = 220
+"""Pixels after which a name is cut."""
+
+
+def forest(held: Standing, lang: str) -> Spec:
+    """The primary measure of every system with its interval, best first."""
+    import altair as alt
+
+    words = {tone: say(tone).in_(lang) for tone in TONES}
+    rows = [
+        {
+            "system": name + (f" ({say('base').in_(lang)})" if name == held.baseline else ""),
+            "mean": interval.mean,
+            "low": interval.low,
+            "high": interval.high,
+            "tone": words[held.tone(name)],
+            "shown": spread(interval),
+        }
+        for name in held.order
+        if (interval := held.means[name, held.primary]).n
+    ]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y("system:N", sort=[row["system"] for row in rows], title=None, axis=alt.Axis(labelLimit=LABEL)),
+        color=alt.Color(
+            "tone:N",
+            title=None,
+            scale=alt.Scale(domain=list(words.values()), range=list(TONES.values())),
+            legend=alt.Legend(orient="top"),
+        ),
+        tooltip=_tips(lang, system="system", measure=(held.primary, "shown")),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=held.primary, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=8)),
+        x2="high:Q",
+    )
+    dots = base.mark_point(filled=True, size=70, opacity=1).encode(x="mean:Q")
+    return _sized(alt.layer(bars, dots), ROW)
+
+
+def pareto(section: Section, kind: str, lang: str) -> Spec:
+    """The primary measure against one kind of cost, the front joined by a line and named."""
+    import altair as alt
+
+    held, cost = section.held, next(one for one in section.costs if one.kind == kind)
+    words = {True: say("c.front").in_(lang), False: say("c.other").in_(lang)}
+    rows = [
+        {
+            "system": name,
+            "cost": value,
+            "mean": held.means[name, held.primary].mean,
+            "front": name in cost.front,
+            "shown": number(held.means[name, held.primary].mean),
+            "price": number(value),
+        }
+        for name, value in cost.at.items()
+    ]
+    x = alt.X("cost:Q", title=say(f"cost.{kind}").in_(lang), axis=alt.Axis(tickCount=8))
+    y = alt.Y("mean:Q", title=held.primary, scale=alt.Scale(zero=False, nice=True))
+    of_front = alt.InlineData(values=[next(r for r in rows if r["system"] == name) for name in cost.front])
+    points = (
+        alt.Chart(alt.InlineData(values=[{**row, "front": words[bool(row["front"])]} for row in rows]))
+        .mark_point(filled=True, size=70, opacity=0.9)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color(
+                "front:N",
+                title=None,
+                scale=alt.Scale(domain=list(words.values()), range=[GREEN, GREY]),
+                legend=alt.Legend(orient="top"),
+            ),
+            tooltip=_tips(
+                lang, system="system", measure=(held.primary, "shown"), price=(say(f"cost.{kind}").in_(lang), "price")
+            ),
+        )
+    )
+    line = alt.Chart(of_front).mark_line(color=GREEN, interpolate="step-after", opacity=0.6).encode(x=x, y=y)
+    named = _spaced([next(row for row in rows if row["system"] == name) for name in cost.front])
+    names = alt.Chart(alt.InlineData(values=named)).encode(x=x, y=y, text="label:N")
+    at_left = names.mark_text(align="left", dx=7, dy=-8, limit=LABEL).transform_filter(alt.datum.left)
+    at_right = names.mark_text(align="right", dx=7, dy=-10, limit=LABEL).transform_filter(~alt.datum.left)
+    return _sized(alt.layer(line, points, at_left, at_right), height=320)
+
+
+def _spaced(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The points of the front that get a name: of several that nearly coincide the best, with how many more."""
+    if not rows:
+        return []
+    wide = (max(row["cost"] for row in rows) - min(row["cost"] for row in rows)) or 1.0
+    high = (max(row["mean"] for row in rows) - min(row["mean"] for row in rows)) or 1.0
+    out: list[list[dict[str, Any]]] = []
+    for row in reversed(rows):  # the dearest, which is the best, first
+        near = out and max(abs(out[-1][0]["cost"] - row["cost"]) / wide, abs(out[-1][0]["mean"] - row["mean"]) / high)
+        if out and near < NEAR:
+            out[-1].append(row)
+        else:
+            out.append([row])
+    half = min(row["cost"] for row in rows) + 0.6 * wide
+    return [
+        {
+            **one[0],
+            "label": one[0]["system"] + (f" +{len(one) - 1}" if len(one) > 1 else ""),
+            "left": one[0]["cost"] <= half,
+        }
+        for one in out
+    ]
+
+
+def waterfall(one: Waterfall, lang: str) -> Spec:
+    """How many relevant memories each stage lost, from all of them down to those that were kept."""
+    import altair as alt
+
+    steps = [("", 0, one.total), *one.steps]
+    rows = [
+        {
+            "stage": say("w.all").in_(lang) if not name else outcome(name).in_(lang),
+            "from": start,
+            "to": end,
+            "count": end - start,
+            "kind": "all" if not name else "kept" if name == "kept" else "lost",
+        }
+        for name, start, end in steps
+    ]
+    domain = [0, max(one.total, 1)]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y("stage:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABEL)),
+        tooltip=_tips(lang, **{"w.stage": "stage", "w.memories": "count"}),
+    )
+    bars = base.mark_bar().encode(
+        x=alt.X("from:Q", title=say("w.memories").in_(lang), scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=8)),
+        x2="to:Q",
+        color=alt.Color(
+            "kind:N", legend=None, scale=alt.Scale(domain=["all", "lost", "kept"], range=[GREY, ORANGE, GREEN])
+        ),
+    )
+    # Where the bar ends far to the right the count stands inside, so that it is not cut off.
+    near = alt.datum.to < 0.85 * domain[1]
+    text = base.encode(x="to:Q", text="count:Q")
+    outside = text.mark_text(align="left", dx=4).transform_filter(near)
+    inside = text.mark_text(align="right", dx=-4, color="#10151c").transform_filter(~near)
+    return _sized(alt.layer(bars, outside, inside), ROW + 2)
+
+
+def groups(section: Section, by: str, lang: str) -> Spec:
+    """The primary measure by group, of the best system and of the one it is shown beside; the largest groups first."""
+    import altair as alt
+
+    held = section.held
+    systems = [name for name in (held.best, held.second) if name is not None]
+    found = [cell for cell in section.groups[by] if cell.measure == held.primary and cell.interval.n]
+    sizes = {cell.group: cell.interval.n for cell in found if cell.system == held.best}
+    order = sorted(sizes, key=lambda name: -sizes[name])[:MOST_GROUPS]
+    rows = [
+        {
+            "group": f"{cell.group} ({cell.interval.n})",
+            "system": cell.system,
+            "mean": cell.interval.mean,
+            "low": cell.interval.low,
+            "high": cell.interval.high,
+            "shown": spread(cell.interval),
+        }
+        for name in order
+        for cell in found
+        if cell.group == name and cell.system in systems
+    ]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y(
+            "group:N",
+            sort=list(dict.fromkeys(row["group"] for row in rows)),
+            title=None,
+            axis=alt.Axis(labelLimit=LABEL),
+        ),
+        yOffset=alt.YOffset("system:N", sort=systems),
+        color=alt.Color(
+            "system:N",
+            title=None,
+            sort=systems,
+            scale=alt.Scale(domain=systems, range=[GREEN, ORANGE][: len(systems)]),
+            legend=alt.Legend(orient="top", labelLimit=LABEL),
+        ),
+        tooltip=_tips(lang, system="system", value="group", measure=(held.primary, "shown")),
+    )
+    x = alt.X("low:Q", title=held.primary, axis=alt.Axis(tickCount=8))
+    bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
+    dots = base.mark_point(filled=True, size=55, opacity=1).encode(x="mean:Q")
+    return _sized(alt.layer(bars, dots), ROW // 2 + 2)  # a step for each of the two systems
+
+
+def heat_map(sweep: Sweep, lang: str) -> Spec:
+    """k against the depth of the pool."""
+    import altair as alt
+
+    values = [value for *_, value in sweep.cells]
+    middle = (min(values) + max(values)) / 2
+    rows = [
+        {"k": f"{k:g}", "pool": str(pool), "value": value, "shown": number(value)} for k, pool, value in sweep.cells
+    ]
+    ks = [f"{k:g}" for k in sorted({k for k, *_ in sweep.cells})]
+    pools = [str(pool) for pool in sorted({pool for _, pool, _ in sweep.cells})]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("pool:O", sort=pools, title=say("h.pool").in_(lang), axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("k:O", sort=ks, title="k"),
+        tooltip=[
+            alt.Tooltip("k:N", title="k"),
+            alt.Tooltip("pool:N", title="pool"),
+            alt.Tooltip("shown:N", title=sweep.measure),
+        ],
+    )
+    scale = alt.Scale(scheme="viridis", reverse=not sweep.higher_is_better)
+    cells = base.mark_rect().encode(
+        color=alt.Color("value:Q", scale=scale, legend=alt.Legend(title=sweep.measure, format=".3f"))
+    )
+    light = alt.datum.value > middle if sweep.higher_is_better else alt.datum.value < middle
+    text = base.mark_text(fontSize=10).encode(
+        text="shown:N", color=alt.when(light).then(alt.value("#10151c")).otherwise(alt.value("#ffffff"))
+    )
+    return _sized(alt.layer(cells, text), ROW + 2)
+
+
+def trend(points: Sequence[dict[str, Any]], breaks: Sequence[str], measure: str, lang: str) -> Spec:
+    """A measure over revisions. points: revision, system, mean, low, high; breaks: revisions with other data."""
+    import altair as alt
+
+    order = list(dict.fromkeys(one["revision"] for one in points))
+    x = alt.X("revision:O", sort=order, title=say("t.revision").in_(lang), axis=alt.Axis(labelAngle=-40))
+    base = alt.Chart(alt.InlineData(values=list(points))).encode(
+        x=x,
+        color=alt.Color("system:N", title=None, legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL)),
+        tooltip=_tips(lang, **{"t.revision": "revision"}, system="system", measure=(measure, "shown")),
+    )
+    y = alt.Y("mean:Q", title=measure, scale=alt.Scale(zero=False))
+    line = base.mark_line(opacity=0.7).encode(y=y, detail="part:N")
+    bars = base.mark_rule(opacity=0.5).encode(y=alt.Y("low:Q", title=measure), y2="high:Q")
+    dots = base.mark_point(filled=True, size=55, opacity=1).encode(y=y)
+    rules = (
+        alt.Chart(alt.InlineData(values=[{"revision": one} for one in breaks]))
+        .mark_rule(strokeDash=[5, 4], color=RED, strokeWidth=1.5)
+        .encode(x=alt.X("revision:O", sort=order))
+    )
+    return _sized(alt.layer(rules, line, bars, dots), height=340)
+
+
+def _tips(lang: str, **fields: str | tuple[str, str]) -> list[Any]:
+    """Tooltips: key of a word -> field, or any key -> (title, field)."""
+    import altair as alt
+
+    return [
+        alt.Tooltip(f"{field[1]}:N", title=field[0])
+        if isinstance(field, tuple)
+        else alt.Tooltip(f"{field}:N", title=say(key).in_(lang))
+        for key, field in fields.items()
+    ]
+
+
+def _sized(chart: Any, step: int | None = None, height: int | None = None) -> Spec:
+    """The specification, as wide as its place."""
+    import altair as alt
+
+    size = alt.Step(step) if step is not None else height
+    spec: Spec = chart.properties(width="container", height=size).to_dict()
+    spec.pop("config", None)  # the theme of the page or of the image
+    return spec
+
+
+def light(background: str = "white") -> Spec:
+    """The theme of static images."""
+    ink, grid = "#1c2530", "#dfe4ea"
+    axis = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "domainColor": grid, "tickColor": grid}
+    return {
+        "background": background,
+        "font": "sans-serif",
+        "axis": {**axis, "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"},
+        "legend": {"labelColor": ink, "titleColor": ink, "labelFontSize": 11},
+        "text": {"color": ink},
+        "view": {"stroke": None},
+    }
+
+
+def static(spec: Spec, width: int = 720) -> Spec:
+    """The specification for a static image: a fixed width and the light theme."""
+    return {**spec, "width": width, "config": light()}
+
+

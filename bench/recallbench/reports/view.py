@@ -1,0 +1,248 @@
+"""A section as the page shows it: rows of written figures, badges, sentences in both languages."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from recallbench.reports.figures import bounds, fine, mark, number, probability
+from recallbench.reports.inputs import ScenarioResult
+from recallbench.reports.reproduce import command
+from recallbench.reports.section import Section
+from recallbench.reports.words import Both, listed, outcome, say, words
+from recallbench.stats import Interval
+
+
+View = dict[str, Any]
+
+
+def facts(section: Section) -> Both:
+    """Questions, memories and depth of a run, its split if it is of one."""
+    run = section.run
+    out = say("facts", questions=len(run.evaluation.labelled.questions), memories=run.memories, depth=run.evaluation.depth)
+    if run.evaluation.split is None:
+        return out
+    split = say("split", split=run.evaluation.split)
+    return Both(f"{out.en}, {split.en}", f"{out.zh}，{split.zh}")
+
+
+def section_view(section: Section, report_command: str) -> View:
+    """All that the template of a report needs of one run."""
+    view: View = {
+        "name": section.name,
+        "version": section.run.evaluation.labelled.info.version,
+        "facts": facts(section),
+        "verdict": section.verdict,
+        "look": [
+            {
+                "place": one.place,
+                "id": section.run.evaluation.labelled.questions[one.place].id,
+                "why": one.why,
+                "text": section.text_of(one.place),
+            }
+            for one in section.verdict.look
+        ],
+        "valid": section.run.evaluation.valid,
+        **_results(section),
+        **_groups(section),
+        **_costs(section),
+        "waterfall": _waterfall(section),
+        "sweep": section.sweep
+        and say("h.note", measure=section.sweep.measure, sentence=section.sweep.sentence),
+        "checks": [_check(one) for one in section.run.evaluation.checks],
+        "power": _power(section),
+        "reproduce": _reproduce(section, report_command),
+    }
+    parts = ["verdict", "results", "groups", "cost", "waterfall", "sweep", "questions", "checks", "power", "reproduce"]
+    view["contents"] = [name for name in parts if name not in ("groups", "sweep") or view[name]]
+    return view
+
+
+def _cell(interval: Interval, signed: bool = False, sign: str = "") -> View:
+    sort = "" if interval.n == 0 or math.isnan(interval.mean) else f"{interval.mean:.9g}"
+    text = number(interval.mean, signed=signed) if interval.n else number(None)
+    return {"text": text, "range": bounds(interval, signed), "sort": sort, "mark": sign}
+
+
+def _results(section: Section) -> View:
+    held, evaluation = section.held, section.run.evaluation
+    measures = [str(measure) for measure in evaluation.measures]
+    columns = [_column(measure) for measure in evaluation.measures]
+    columns[1:1] = [say("difference", base=held.reference), say("p")]
+    family = held.to_best if held.baseline is None else held.to_base
+    rows = []
+    for name in held.order:
+        cells = [_cell(held.means[name, held.primary])]
+        if name == held.reference:
+            cells += [{"text": number(None), "range": "", "sort": "", "mark": ""}] * 2
+        else:
+            change = held.to_reference[name, held.primary]
+            cells.append(_cell(change, signed=True, sign=mark(change)))
+            p = family[name].adjusted
+            cells.append({"text": probability(p), "range": "", "sort": f"{p:.9g}", "mark": ""})
+        for measure in measures[1:]:
+            sign = "" if name == held.reference else mark(held.to_reference[name, measure])
+            cells.append({**_cell(held.means[name, measure], sign=sign), "range": ""})
+        badges = [held.tone(name)] if held.tone(name) != "behind" else []
+        rows.append({"system": name, "badges": badges + ["base"] * (name == held.baseline), "cells": cells})
+    return {"columns": columns, "rows": rows, "note": _results_note(section, len(family))}
+
+
+def _column(measure: Any) -> Both:
+    name = str(measure)
+    if measure.higher_is_better:
+        return Both(name, name)
+    lower = say("lower")
+    return Both(f"{name} ({lower.en})", f"{name}（{lower.zh}）")
+
+
+def _results_note(section: Section, family: int) -> Both:
+    held, evaluation = section.held, section.run.evaluation
+    own = held.means[held.best, held.primary]
+    clusters = say("r.clusters", clusters=own.clusters) if own.clusters > 1 else Both("", "")
+    text = say("r.note", clusters=clusters, measure=held.primary, family=family, base=held.reference)
+    sizes = []
+    for measure in map(str, evaluation.measures):
+        counts = sorted({held.means[name, measure].n for name in evaluation.systems}, reverse=True)
+        sizes.append(say("r.over", name=measure, n="–".join(map(str, counts))))
+    counted = say("r.counted", counted=Both("; ".join(one.en for one in sizes), "；".join(one.zh for one in sizes)))
+    return Both(f"{text.en} {counted.en}", f"{text.zh}{counted.zh}")
+
+
+def _groups(section: Section) -> View:
+    charts = [{"id": f"groups-{by}", "title": say(f"by.{by}")} for by in section.groups if by in ("category", "lang")]
+    tables = []
+    for by, cells in section.groups.items():
+        names = list(dict.fromkeys(cell.group for cell in cells))
+        title = say(f"by.{by}")
+        for measure in section.shown:
+            at = {(cell.system, cell.group): cell.interval for cell in cells if cell.measure == measure}
+            rows = [
+                {"system": system, "cells": [_cell(at[system, group]) for group in names]}
+                for system in section.held.order
+            ]
+            counted = [f"{group} ({at[section.held.best, group].n})" for group in names]
+            full = Both(f"{measure} {title.en}", f"{measure} {title.zh}")
+            tables.append({"title": full, "names": counted, "rows": rows})
+    return {"group_charts": charts, "groups": tables}
+
+
+def _costs(section: Section) -> View:
+    found = [
+        {
+            "id": f"pareto-{one.kind}",
+            "title": say(f"cost.{one.kind}"),
+            "note": say("c.note", names=listed(one.front)) if one.kind == "tokens" else say("c.front.of", names=listed(one.front)),
+        }
+        for one in section.costs
+    ]
+    return {"costs": found, "timed": any(one.kind == "latency" for one in section.costs)}
+
+
+def _waterfall(section: Section) -> View | None:
+    if not section.waterfalls:
+        return None
+    systems = [one.system for one in section.waterfalls]
+    held = section.held
+    left = systems.index(held.best) if held.best in systems else 0
+    right = systems.index(held.second) if held.second in systems else min(1, len(systems) - 1)
+    first = section.waterfalls[0]
+    rel = section.run.evaluation.labelled.info.default_rel
+    return {
+        "systems": systems,
+        "left": left,
+        "right": right,
+        "note": say("w.note", n=first.total, rel=rel),
+        "outcomes": [outcome(name) for name in first.counts],
+        "rows": [{"system": one.system, "counts": list(one.counts.values())} for one in section.waterfalls],
+    }
+
+
+def _check(check: Any) -> View:
+    return {
+        "level": check.level,
+        "name": check.name,
+        "system": check.system,
+        "message": check.message,
+        "meaning": words().get(f"check.{check.name}"),
+    }
+
+
+def _power(section: Section) -> View | None:
+    if len(section.held.order) < 2:
+        return None
+    rows = []
+    for one in section.resolutions:
+        found = [fine(value) for value in one.detectable] if one.detectable else [number(None)] * 3
+        differ = f"{one.differ} / {one.pairs}"
+        rows.append([one.measure, str(one.questions), str(one.clusters or number(None)), differ, *found])
+    best = section.held.best
+    needed = [
+        say("o.needed", best=best, other=name, difference=fine(difference), n=f"{questions:,}")
+        for name, difference, questions in section.needed
+    ]
+    return {"note": say("o.note", best=best), "rows": rows, "needed": needed}
+
+
+def _reproduce(section: Section, report_command: str) -> View:
+    manifest = section.run.manifest
+    data = manifest["dataset"]
+    tables: list[tuple[str, list[tuple[str, str]]]] = [
+        ("d.data", [(key, str(data[key])) for key in ("name", "version", "licence", "memories", "labels") if data[key]]),
+        ("d.versions", list(manifest["versions"].items())),
+        ("d.settings", [(key, _plain(value)) for key, value in manifest["settings"].items() if value not in (None, [])]),
+    ]
+    if "time" in manifest:
+        machine = manifest.get("machine", {})
+        tables.append(("d.machine", [("time", manifest["time"]), *((key, str(value)) for key, value in machine.items())]))
+    folders = [say("d.folder", folder=one.name) for one in section.run.folders]
+    if manifest["published"]:
+        folders.append(say("d.private"))
+    return {
+        "command": command(section.run),
+        "report": report_command,
+        "folders": folders,
+        "tables": tables,
+        "systems": [
+            (name, json.dumps(spec, ensure_ascii=False, sort_keys=True)) for name, spec in manifest["systems"].items()
+        ],
+    }
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def scenarios_view(results: Sequence[ScenarioResult]) -> View:
+    """The matrix of scenarios: a table a system, a column an implementation and variant."""
+    columns = list(dict.fromkeys((one.implementation, one.variant == "fixed") for one in results))
+    several = len({name for name, _ in columns}) > 1
+    groups = []
+    for system in dict.fromkeys(one.system for one in results):
+        own = [one for one in results if one.system == system]
+        rows = []
+        for name in dict.fromkeys(one.scenario for one in own):
+            mine = {(one.implementation, one.variant == "fixed"): one for one in own if one.scenario == name}
+            title = next(iter(mine.values())).title
+            marks = [mine[column].outcome if column in mine else "" for column in columns]
+            rows.append({"scenario": name, "title": Both(title.en, title.zh), "marks": marks})
+        groups.append(
+            {
+                "system": system,
+                "runs": len(own),
+                "passed": sum(one.outcome == "passed" for one in own),
+                "failed": sum(one.outcome == "failed" for one in own),
+                "columns": [_variant(name, fixed, several) for name, fixed in columns],
+                "rows": rows,
+            }
+        )
+    passed = sum(one.outcome == "passed" for one in results)
+    note = say("x.note", passed=passed, runs=len(results), count=len({one.scenario for one in results}))
+    return {"note": note, "groups": groups}
+
+
+def _variant(implementation: str, fixed: bool, several: bool) -> Both:
+    text = say("x.fixed" if fixed else "x.legacy")
+    return Both(f"{implementation}: {text.en}", f"{implementation}：{text.zh}") if several else text
