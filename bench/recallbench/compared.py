@@ -63,7 +63,9 @@ class Compared(Displayed):
         several = self.table["dataset"].nunique() > 1
         rows, few = [], False
         for one in self.table.to_dict("records"):
-            interval = Interval(one["difference"], one["low"], one["high"], int(one["n"]), int(one["clusters"]))
+            n = int(one["n"])
+            low, high = (one["low"], one["high"]) if n > 1 else (np.nan, np.nan)  # one question has no interval
+            interval = Interval(one["difference"], low, high, n, int(one["clusters"]))
             few = few or 0 < interval.clusters < FEW_CLUSTERS
             name = " · ".join(
                 str(part)
@@ -161,7 +163,7 @@ def compare(
     if not rows:
         raise InputError(f"{old!r} and {new!r} share no question that counts")
     table = pd.DataFrame(rows)
-    table.insert(table.columns.get_loc("p") + 1, "p_holm", holm(table["p"].tolist()))  # type: ignore[operator]
+    table.insert(list(table.columns).index("p") + 1, "p_holm", holm(table["p"].tolist()))
     questions = questions.drop(columns=["group"], errors="ignore")
     if not isinstance(results, pd.DataFrame):
         questions = _with_losses(questions, results.losses, new)

@@ -68,7 +68,7 @@ def to_html(parts: Iterable[Part]) -> str | None:
 
 def to_text(parts: Iterable[Part]) -> str:
     """The same as plain text for `__repr__`."""
-    out = []
+    out: list[str] = []
     for part in parts:
         lead = ": ".join(" ".join(one.split()) for one in (part.title, part.about) if one)
         table = markdown.table(part.header, part.rows) if part.rows else ""

@@ -1,4 +1,4 @@
-"""What a report needs to know of a run beside its measures: questions, labels, what each system answered, what was lost."""
+"""What a report needs of a run beside its measures: questions, labels, what systems answered, what was lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recallbench.datasets.model import LabelledSet
 from recallbench.evaluation import Evaluation
-from recallbench.match import ranked_labels
+from recallbench.match import first_places, text_size
 from recallbench.systems.base import SystemRun
 
 FACTS = ("questions.parquet", "labels.parquet", "answers.parquet", "losses.parquet")
@@ -20,11 +20,15 @@ FACTS = ("questions.parquet", "labels.parquet", "answers.parquet", "losses.parqu
 
 def sizes_of(labelled: LabelledSet, runs: Sequence[SystemRun]) -> NDArray[np.float64]:
     """float64 `[S, Q]`: estimated tokens of what each system returned; taken before ids are hidden."""
-    out = np.full((len(runs), len(labelled.questions)), np.nan)
+    out = np.zeros((len(runs), len(labelled.questions)))
+    known: dict[tuple[str, str], int] = {}
     for s, run in enumerate(runs):
-        tokens = ranked_labels(labelled, run).tokens
-        if tokens is not None:
-            out[s] = tokens
+        for q, (question, ids) in enumerate(zip(labelled.questions, run.ids, strict=True)):
+            for name in first_places(ids):
+                key = question.corpus, name
+                if key not in known:
+                    known[key] = text_size(labelled.corpora[question.corpus], name)[1]
+                out[s, q] += known[key]
     return out
 
 
@@ -70,7 +74,6 @@ def write_facts(folder: Path, evaluation: Evaluation, sizes: NDArray[np.float64]
             "grade": pa.array([row[3] for row in labels], pa.int16()),
         },
     )
-    timed = [one for run in runs for one in (run.observed.latency_ms if run.observed else [np.nan] * len(names))]
     save(
         "answers.parquet",
         {
@@ -79,7 +82,6 @@ def write_facts(folder: Path, evaluation: Evaluation, sizes: NDArray[np.float64]
             "failed": pa.array([bool(one) for run in runs for one in run.failed], pa.bool_()),
             "semantic": pa.array([int(one) for run in runs for one in run.semantic], pa.int32()),
             "tokens": pa.array(sizes.reshape(-1), pa.float64()),
-            "latency_ms": pa.array(timed, pa.float64()),
         },
     )
     lost = [

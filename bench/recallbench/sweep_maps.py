@@ -158,7 +158,8 @@ class SweepMap(Displayed):
         if isinstance(at, str):
             if at not in self.alone:
                 raise InputError(f"{self.dataset}: channel {at!r} is not in the map; it holds {', '.join(self.alone)}")
-            return self.alone[at][m]
+            alone: Float = self.alone[at][m]
+            return alone
         k, pool = at
         if k not in self.k or pool not in self.pools:
             raise InputError(f"{self.dataset}: k {k:g} at pool {pool} is not in the map")
@@ -166,7 +167,8 @@ class SweepMap(Displayed):
         return out
 
     def _change(self, new: Float, old: Float, m: int) -> Float:
-        return (new - old) if self.higher[m] else (old - new)
+        change: Float = new - old
+        return change if self.higher[m] else -change
 
     def _goodness(self, m: int, part: NDArray[np.bool_]) -> Float:
         count = max(1, int(self.counted[m, part].sum()))

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made import files, jsonl
 from paths import ROOT
 
 from recallbench.datasets import judging, native
+from recallbench.datasets.applying import apply
+from recallbench.datasets.check import contradictions
 from recallbench.datasets.judging import Judgement
 from recallbench.datasets.model import LabelledSet
 from recallbench.datasets.pool import Pair, leave_one_out, second_pass, unjudged
@@ -96,23 +99,23 @@ def test_judgements_become_labels_and_other_lines_stay(folder: Path) -> None:
         Judgement("q2", "m1", "f"),
         Judgement("q1", "m5", ""),
     ]
-    assert judging.apply(folder, rows, "b") == 3
+    assert apply(folder, rows, "b") == 3
     after = (folder / "questions.jsonl").read_text().splitlines()
     assert after[0] == before[0]
     labelled: LabelledSet = native.read(folder)
     question = labelled.questions[1]
     assert dict(question.relevant) == {"m2": 2, "m3": 2, "m5": 1}
     assert (question.not_relevant, question.forbidden, question.judged_by) == (("m0",), ("m4", "m1"), ("b",))
-    assert judging.apply(folder, rows, "b") == 0  # once more changes nothing
+    assert apply(folder, rows, "b") == 0  # once more changes nothing
     assert (folder / "questions.jsonl").read_text().splitlines() == after
 
 
 def test_another_grade_is_an_error_unless_it_replaces(folder: Path) -> None:
     before = (folder / "questions.jsonl").read_bytes()
     with pytest.raises(InputError, match=r"x:7: q1 and m0 are labelled 2, not 0; give --replace"):
-        judging.apply(folder, [Judgement("q1", "m0", "0", where="x:7")], "b")
+        apply(folder, [Judgement("q1", "m0", "0", where="x:7")], "b")
     assert (folder / "questions.jsonl").read_bytes() == before
-    assert judging.apply(folder, [Judgement("q1", "m0", "0")], "b", replace_old=True) == 1
+    assert apply(folder, [Judgement("q1", "m0", "0")], "b", replace_old=True) == 1
     question = native.read(folder).questions[0]
     assert (dict(question.relevant), question.not_relevant) == ({}, ("m1", "m0"))
 
@@ -172,7 +175,7 @@ def test_judging_all_pairs_leaves_none(grades: list[str]) -> None:
         runs = [system("a", ("m0", "m1", "m2", "m3"))]
         pairs = unjudged(native.read(folder), runs, 4)
         rows = [Judgement(one.question, one.memory, grade) for one, grade in zip(pairs, grades, strict=True)]
-        judging.apply(folder, rows, "x")
+        apply(folder, rows, "x")
         assert unjudged(native.read(folder), runs, 4) == []
 
 
@@ -254,3 +257,115 @@ def test_the_kappa_of_a_guideline_is_what_its_second_pass_gives(name: str) -> No
     assert f"{found.same} had the same grade; Cohen's kappa is {found.kappa:.3f}" in guideline
     assert f"with linear weights {found.weighted:.3f}" in guideline
     assert f"The {len(found.differing)} that differed" in guideline
+
+
+def own_set(folder: Path, *questions: dict[str, object]) -> Path:
+    rows = [{"id": "a", "content": "alpha"}, {"id": "b", "content": "beta"}, {"id": " c ", "content": "gamma"}]
+    files(folder, {"dataset.toml": 'name = "s"\n', "memories.jsonl": jsonl(rows), "questions.jsonl": jsonl(questions)})
+    return folder
+
+
+def graded(folder: Path, *cells: tuple[str, str, str]) -> list[Judgement]:
+    file = folder / "g.csv"
+    file.write_text("question,memory,grade\n" + "".join(f'"{q}","{m}",{g}\n' for q, m, g in cells), encoding="utf-8")
+    return judging.read(file, native.read(folder))
+
+
+def test_a_label_by_snippet_is_a_label(tmp_path: Path) -> None:
+    folder = own_set(tmp_path / "s", {"id": "q", "text": "x", "relevant": [{"snippet": "alpha"}]})
+    assert apply(folder, graded(folder, ("q", "a", "2")), "me") == 0
+    with pytest.raises(InputError, match="q and a are labelled 2, not 0; give --replace"):
+        apply(folder, graded(folder, ("q", "a", "0")), "me")
+    assert apply(folder, graded(folder, ("q", "a", "0")), "me", replace_old=True) == 1
+    [question] = native.read(folder).questions
+    assert (dict(question.relevant), question.not_relevant) == ({}, ("a",))
+
+
+def test_an_answer_where_nothing_was_expected(tmp_path: Path) -> None:
+    folder = own_set(tmp_path / "s", {"id": "q", "text": "x", "expects_empty": True})
+    before = (folder / "questions.jsonl").read_bytes()
+    with pytest.raises(InputError, match="q expects that nothing answers it, and a is judged 2; give --replace"):
+        apply(folder, graded(folder, ("q", "a", "2")), "me")
+    assert (folder / "questions.jsonl").read_bytes() == before
+    apply(folder, graded(folder, ("q", "a", "2")), "me", replace_old=True)
+    assert contradictions(native.read(folder)) == []
+
+
+def test_nothing_answers(tmp_path: Path) -> None:
+    folder = own_set(tmp_path / "s", {"id": "q", "text": "x"}, {"id": "r", "text": "y", "relevant": {"b": 2}})
+    assert apply(folder, graded(folder, ("q", "a", "n"), ("q", "b", "0")), "me") == 2
+    question = native.read(folder).questions[0]
+    assert (question.expects_empty, question.not_relevant) == (True, ("a", "b"))
+    with pytest.raises(InputError, match="and has relevant memories"):
+        apply(folder, graded(folder, ("r", "a", "n")), "me")
+
+
+def test_pool_keeps_the_grades_of_a_file_that_is_there(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pool.csv"
+    systems = ("--system", "bm25-lucene", "--system", "vector-lsa", "--out", str(file))
+    command("pool", str(folder), *systems)
+    total = len(judging.read(file, native.read(folder)))
+    command("judge", str(folder), str(file), keys="1\n")
+    assert command("pool", str(folder), *systems).returncode == 0
+    rows = judging.read(file, native.read(folder))
+    assert (len(rows), [row.grade for row in rows if row.grade]) == (total, ["1"])
+    done = command("pool", str(folder), "--system", "bm25-lucene", "--out", str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is a folder; name a file" in done.stderr
+
+
+def test_back_is_on_disk_too_also_after_a_new_start(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pool.csv"
+    command("pool", str(folder), "--system", "bm25-lucene", "--system", "vector-lsa", "--out", str(file))
+    command("judge", str(folder), str(file), keys="1\n2\nb\nq\n")
+    assert [row.grade for row in judging.read(file, native.read(folder)) if row.grade] == ["1"]
+    done = command("judge", str(folder), str(file), keys="b\nb\nq\n")
+    assert "nothing to go back to" in done.stdout
+    assert not any(row.grade for row in judging.read(file, native.read(folder)))
+
+
+@pytest.mark.parametrize(("written", "grade"), [("2.00", "2"), ("1,0", "1"), ("２", "2"), ("F", "f"), (" 0 ", "0")])
+def test_grades_as_spreadsheets_and_input_methods_write_them(written: str, grade: str, tmp_path: Path) -> None:
+    folder = own_set(tmp_path / "s", {"id": "q", "text": "x"})
+    assert [row.grade for row in graded(folder, ("q", "a", f'"{written}"'))] == [grade]
+
+
+def test_ids_with_blanks_and_a_header_in_capitals(tmp_path: Path) -> None:
+    folder = own_set(tmp_path / "s", {"id": " q 1", "text": "x"})
+    labelled = native.read(folder)
+    file = tmp_path / "x.csv"
+    judging.write(file, labelled, judging.rows_of(labelled, [Pair(" q 1", " c ")]))
+    file.write_text(file.read_text("utf-8-sig").replace("question,memory,grade", "Question, Memory ,GRADE"), "utf-8")
+    [row] = judging.read(file, labelled)
+    assert (row.question, row.memory) == (" q 1", " c ")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b'question,memory,grade,note\nq,a,0,"abc\nq,b,1,\n', "not a CSV file (from line"),
+        ("question,memory,grade,note\nq,a,0,备注\n".encode("gbk"), "not UTF-8; save the file as CSV in UTF-8"),
+        (b"question;memory;grade\nq;a;0\n", "save it with commas, not ';'"),
+    ],
+)
+def test_files_that_lose_rows_are_refused(data: bytes, says: str, tmp_path: Path) -> None:
+    folder = own_set(tmp_path / "s", {"id": "q", "text": "x"})
+    (tmp_path / "x.csv").write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        judging.read(tmp_path / "x.csv", native.read(folder))
+    assert says in str(caught.value)
+
+
+def test_a_set_that_ships_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("question,memory,grade\nq-001,m-001,0\n", encoding="utf-8")
+    done = command("judge", "mneme-memories", str(tmp_path / "x.csv"), "--apply", "me")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "comes with recallbench, and is not written to" in done.stderr
+
+
+def test_an_unlabelled_set_has_no_mean_and_json_says_so(tmp_path: Path) -> None:
+    folder = own_set(tmp_path / "s", {"id": "q", "text": "alpha"})
+    done = command("pool", str(folder), "--system", "bm25-lucene", "--system", "vector-lsa", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["leave_one_out"][0]["value"] is None
+    assert "nan" not in command("pool", str(folder), "--system", "bm25-lucene").stdout

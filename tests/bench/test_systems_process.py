@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import itertools
 import signal
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def lines_of(chunks: list[bytes], most: int) -> tuple[list[bytes], list[bytes]]:
 def test_lines_do_not_depend_on_how_the_bytes_come(data: bytes, cuts: list[int], most: int) -> None:
     data = data.replace(b"\x00", b"\n")  # more ends of lines than chance gives
     edges = sorted({0, *(min(cut, len(data)) for cut in cuts), len(data)})
-    chunks = [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [data[a:b] for a, b in itertools.pairwise(edges)]
     whole, long = lines_of(chunks, most)
     complete = data.split(b"\n")[:-1]
     assert whole == [line for line in complete if len(line) <= most and line.strip()]

@@ -27,8 +27,8 @@ class SystemBaseline:
     """One system's answers and measures.
 
     spec: what was asked. ids: returned memory ids of each question, best first. semantic: how many of them a channel
-    contributed. failed: no valid answer. values: measure -> one number a question. capacity: the most rows that it gives,
-    None is no limit. Times are not kept: those of another machine, or of another day, compare with nothing.
+    contributed. failed: no valid answer. values: measure -> one number a question. capacity: the most rows that it
+    gives, None is no limit. Times are not kept: those of another machine, or of another day, compare with nothing.
     """
 
     spec: Mapping[str, Any]
@@ -90,7 +90,7 @@ def label_digests(questions: Sequence[Question]) -> dict[str, str]:
 
 
 def baseline_of(
-    evaluation: Evaluation, query: str, versions: Mapping[str, str], machine: Mapping[str, Any]
+    evaluation: Evaluation, query: str, versions: Mapping[str, str], machine: Mapping[str, Any], revision: str = ""
 ) -> Baseline:
     """The baseline that an evaluation makes."""
     labelled = evaluation.labelled
@@ -123,6 +123,7 @@ def baseline_of(
         dict(versions),
         dict(machine),
         dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        revision,
     )
 
 

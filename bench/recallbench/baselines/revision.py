@@ -7,7 +7,6 @@ import dataclasses
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -104,7 +103,7 @@ def set_up(command: str, revision: Revision) -> None:
     """
     if not command:
         return
-    done = subprocess.run(command, shell=True, cwd=revision.folder, stdout=sys.stderr, check=False, env=clean_env())
+    done = subprocess.run(command, shell=True, cwd=revision.folder, stdout=2, check=False, env=clean_env())
     if done.returncode:
         raise InputError(
             f"--baseline-ref {revision.ref}: setup command failed with exit code {done.returncode}: {command}"

@@ -19,11 +19,15 @@ _REPORT = "this is a fault of recallbench; please report it with the lines above
 _COMMANDS = {
     "run": "Run systems on labelled sets, measure and check them.",
     "compare": "Two systems of a run, or two runs: paired differences, and the questions that flipped.",
+    "gate": "Is this change fit to merge? PASS, FAIL, INCONCLUSIVE or INVALID, and why.",
+    "baseline": "What systems returned at a good revision, committed: save, show, check.",
+    "init": "Start in a repository of your own: policy, starter set, CI file.",
     "datasets": "List, show, check, convert and fetch labelled sets.",
     "systems": "Check an adapter line by line; get the adapter for your language.",
     "recipes": "List, show and compare recipes.",
     "explain": "One question through one recipe: every stage, and where each memory was lost.",
     "sweep": "Choose a fusion recipe on dev questions, report it on test questions.",
+    "report": "Reports from runs: HTML, Markdown with images, badge; history over revisions.",
     "scenarios": "Replay documented bug sequences: list, show, run, mutants.",
     "notes": "Search a folder of your own Markdown notes: index, search, sync, status.",
     "serve": "Answer the pre-retrieval contract over a set or a folder of Markdown.",
@@ -59,8 +63,8 @@ def _version() -> str:
 def cli() -> None:
     """recallbench: did the recall of an agent memory get better or worse, on which questions, at which step?
 
-    Exit codes: 0 fine; 1 something failed a check; 2 bad input or an invalid run; 70 a fault of recallbench
-    itself; 130 interrupted.
+    Exit codes: 0 fine; 1 something failed a check; 2 bad input or an invalid run; 3 an inconclusive gate with --strict;
+    70 a fault of recallbench itself; 130 interrupted.
     """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from recallbench.datasets.judging import Agreement, Judgement
     from recallbench.datasets.model import LabelledSet
-    from recallbench.datasets.pool import LeftOut
+    from recallbench.datasets.pool import LeftOut, Pair
     from recallbench.systems.base import SystemRun
 
 POOL = ("keyword-only", "bm25-okapi", "vector-lsa", "rrf-k10")
@@ -22,7 +23,9 @@ POOL = ("keyword-only", "bm25-okapi", "vector-lsa", "rrf-k10")
 @click.argument("name", metavar="NAME|FOLDER")
 @click.option("--data", type=click.Path(path_type=Path), help="Folder or file of a public set.")
 @click.option("--system", "systems", multiple=True, metavar="SPEC", help=f"Default: {', '.join(POOL)}. Repeatable.")
-@click.option("--depth", default=5, show_default=True, help="Hits of each system that are read.")
+@click.option(
+    "--depth", default=5, show_default=True, type=click.IntRange(1, 10_000), help="Hits of each system that are read."
+)
 @click.option("--query", type=click.Choice(["task", "context"]), default="task", show_default=True, help="As in `run`.")
 @click.option("--again", type=float, metavar="SHARE", help="A share of the judged pairs, for a blind second pass.")
 @click.option("--seed", default=0, show_default=True, help="Of the order of the memories.")
@@ -48,12 +51,15 @@ def pool(name: str, systems: tuple[str, ...], **options: Any) -> None:
         pairs = unjudged(labelled, runs, options["depth"], options["seed"])
         left = leave_one_out(labelled, runs, options["depth"], parse_measure(labelled.info.primary_measure))
     if options["out"] is not None:
-        judging.write(options["out"], labelled, judging.rows_of(labelled, pairs))
+        judging.write(options["out"], labelled, _kept(options["out"], labelled, pairs))
     if options["as_json"]:
         print_json(
             {
                 "pairs": [dataclasses.asdict(pair) for pair in pairs],
-                "leave_one_out": [dataclasses.asdict(one) for one in left],
+                "leave_one_out": [
+                    {name: None if value != value else value for name, value in dataclasses.asdict(one).items()}
+                    for one in left
+                ],
             }
         )
         return
@@ -62,14 +68,28 @@ def pool(name: str, systems: tuple[str, ...], **options: Any) -> None:
     if left:
         primary = labelled.info.primary_measure
         rows = [
-            [one.system, f"{one.value:.3f}", f"{one.without:.3f}", f"{one.without - one.value:+.3f}", str(one.lost)]
+            [one.system, *map(_shown, (one.value, one.without)), _shown(one.without - one.value, "+"), str(one.lost)]
             for one in left
         ]
         click.echo(
-            "\n" + table(["system", primary, "left out of the pool", "difference", "labels it alone brought"], rows)
+            "\n"
+            + table(["system", primary, "left out of the pool", "difference", "labels that it alone returned"], rows)
         )
     if options["out"] is not None:
         click.echo(f"\nwritten: {options['out']}")
+
+
+def _kept(out: Path, labelled: LabelledSet, pairs: list[Pair]) -> list[Judgement]:
+    """The pairs, and the grades that a file of that name holds already: judging is work, and is not written over."""
+    from recallbench.datasets import judging
+
+    held = {(row.question, row.memory): row for row in judging.read(out, labelled)} if out.is_file() else {}
+    rows = [held.pop((row.question, row.memory), row) for row in judging.rows_of(labelled, pairs)]
+    return [*(row for row in held.values() if row.grade), *rows]
+
+
+def _shown(value: float, sign: str = "") -> str:
+    return f"{value:{sign}.3f}" if value == value else "–"
 
 
 def _runs(labelled: LabelledSet, systems: tuple[str, ...], depth: int, query: str) -> list[SystemRun]:
@@ -94,13 +114,16 @@ def _runs(labelled: LabelledSet, systems: tuple[str, ...], depth: int, query: st
 def judge(name: str, file: Path, judge_name: str | None, replace_old: bool, compare: bool, as_json: bool) -> None:
     """Judge the pairs of a CSV file by the keyboard, a pair at a time; go on where you stopped.
 
-    Keys: 0 does not help, 1 helps, 2 answers, f must not come back, s skip, b back, q quit. Every answer is on disk
-    at once. Then --apply writes them into the set, or --agreement compares them with its labels.
+    Keys: 0 does not help, 1 helps, 2 answers, f must not come back for this session, n does not help and nothing in
+    the set answers this question, s skip, b back, q quit. Every answer is on disk at once. Then --apply writes them
+    into the set, or --agreement compares them with its labels.
     """
     from recallbench.cli.show import print_json
     from recallbench.datasets import judging, registry
+    from recallbench.datasets.applying import apply
     from recallstack.errors import InputError
 
+    folder = Path(name) if judge_name is None else registry.folder_of_own(name)
     labelled = registry.load(name)
     rows = judging.read(file, labelled)
     if judge_name is not None and not judge_name.strip():
@@ -114,7 +137,7 @@ def judge(name: str, file: Path, judge_name: str | None, replace_old: bool, comp
         else:
             _show_agreement(found)
     elif judge_name is not None:
-        new = judging.apply(Path(name), rows, judge_name, replace_old)
+        new = apply(folder, rows, judge_name, replace_old)
         registry.load(name)  # what was written must load
         empty = sum(not row.grade for row in rows)
         click.echo(f"{new} new labels by {judge_name}" + (f"; {empty} pairs have no grade yet" if empty else ""))
@@ -126,7 +149,7 @@ def _ask(file: Path, labelled: LabelledSet, rows: list[Judgement]) -> None:
     from recallbench.datasets import judging
 
     place, skipped = 0, set[int]()
-    trail: list[int] = []
+    trail = [number for number, row in enumerate(rows) if row.grade]  # back goes on where the last session stopped
     while True:
         open_ = [i for i, row in enumerate(rows) if not row.grade and i not in skipped and i >= place]
         if not open_:
@@ -137,18 +160,18 @@ def _ask(file: Path, labelled: LabelledSet, rows: list[Judgement]) -> None:
         click.echo(f"\n[{done + 1}/{len(rows)}] {rows[place].question}\n{question}\n\n{rows[place].memory}\n{memory}\n")
         key = ""
         while key not in {*judging.GRADES, "s", "b", "q"}:
-            try:
-                key = input("0 1 2 f s b q > ").strip().lower()
-            except EOFError:  # the input ended: what was judged is on disk, as after q
-                key = "q"
+            key = _key()
         if key == "q":
             break
         if key == "s":
             skipped.add(place)
         elif key == "b":
-            if trail:
-                place = trail.pop()
-                rows[place] = dataclasses.replace(rows[place], grade="")
+            if not trail:
+                click.echo("nothing to go back to")
+                continue
+            place = trail.pop()
+            rows[place] = dataclasses.replace(rows[place], grade="")
+            judging.write(file, labelled, rows)
         else:
             rows[place] = dataclasses.replace(rows[place], grade=key)
             trail.append(place)
@@ -156,6 +179,20 @@ def _ask(file: Path, labelled: LabelledSet, rows: list[Judgement]) -> None:
             place = 0
     left = sum(not row.grade for row in rows)
     click.echo(f"\n{len(rows) - left} judged, {left} left in {file}")
+
+
+def _key() -> str:
+    """One key: at a terminal without Enter, else a line. The end of the input is q: what was judged is on disk."""
+    prompt = "0 1 2 f n s b q > "
+    try:
+        if not sys.stdin.isatty():
+            return input(prompt).strip().lower()
+        click.echo(prompt, nl=False)
+        key = click.getchar().lower()
+        click.echo(key if key.isprintable() else "")
+        return key
+    except EOFError:
+        return "q"
 
 
 def _show_agreement(found: Agreement) -> None:

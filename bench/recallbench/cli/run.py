@@ -40,8 +40,8 @@ REPLAY_OPTIONS = ("turns", "steps", "latency_ms", "step_ms", "rewinds", "cancels
     multiple=True,
     required=True,
     metavar="SPEC",
-    help="`rrf-k60`, `recipe:FILE.toml`, `stdio:COMMAND`, `http:URL`, `mcp:COMMAND`, `mcp+http:URL`, `run:FILE`, a name "
-    "of the configuration, or `NAME=` one of these; `presets`, `presets:search`, `presets:inject`. Repeatable.",
+    help="`rrf-k60`, `recipe:FILE.toml`, `stdio:COMMAND`, `http:URL`, `mcp:COMMAND`, `mcp+http:URL`, `run:FILE`, a "
+    "name of the configuration, or `NAME=` one of these; `presets`, `presets:search`, `presets:inject`. Repeatable.",
 )
 @click.option(
     "--measure",

@@ -48,6 +48,7 @@ def check(labelled: LabelledSet) -> CheckReport:
     """Check a loaded set (a loader has already refused repeated ids and labels without a memory)."""
     shares = _copied_shares(labelled)
     found = [
+        *_labels(labelled),
         *_questions(labelled),
         *_splits(labelled),
         *_visible(labelled),
@@ -70,28 +71,32 @@ def _answers(question: Question) -> list[str]:
 
 
 def contradictions(labelled: LabelledSet) -> list[Finding]:
-    """What no reading of the labels can satisfy: the errors of a check, cheap enough for every run."""
-    return [one for one in (*_questions(labelled), *_splits(labelled)) if one.level == "error"]
+    """What no reading of the labels can satisfy; cheap enough for every run."""
+    return [*_labels(labelled), *_splits(labelled)]
 
 
-def _questions(labelled: LabelledSet) -> Iterator[Finding]:
-    texts: dict[tuple[str, str, str, str], str] = {}
+def _labels(labelled: LabelledSet) -> Iterator[Finding]:
     for question in labelled.questions:
         answers = _answers(question)
         if question.expects_empty and answers:
             yield Finding("error", question.id, f"expects_empty, and yet relevant: {', '.join(answers)}")
-        if not question.expects_empty and not answers:
-            yield Finding(
-                "warning", question.id, "no relevant memory and not expects_empty: it counts nowhere in recall"
-            )
         both = sorted(set(answers) & set(question.forbidden))
         if both:
             yield Finding("error", question.id, f"relevant and forbidden at once: {', '.join(both)}")
         both = sorted(set(answers) & set(question.not_relevant))
         if both:
             yield Finding("error", question.id, f"relevant and not_relevant at once: {', '.join(both)}")
+
+
+def _questions(labelled: LabelledSet) -> Iterator[Finding]:
+    texts: dict[tuple[str, str, str, str], str] = {}
+    for question in labelled.questions:
+        if not question.expects_empty and not _answers(question):
+            yield Finding(
+                "warning", question.id, "no relevant memory and not expects_empty: it counts nowhere in recall"
+            )
         if not question.text.strip():
-            yield Finding("error", question.id, "the question has no text")
+            yield Finding("warning", question.id, "the question has no text")
         key = (question.corpus, question.text.strip().lower(), repr(question.context), repr(question.session))
         first = texts.setdefault(key, question.id)
         if first != question.id:

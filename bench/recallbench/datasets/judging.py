@@ -1,18 +1,15 @@
-"""Judgements as a CSV file that a spreadsheet can edit, and their way into the labels of a set."""
+"""Judgements as a CSV file that a spreadsheet can edit, and how two passes agree."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from recallbench.datasets import jsonl
 from recallbench.datasets.model import LabelledSet, Question
 from recallbench.datasets.pool import Pair
 from recallstack.errors import InputError
@@ -20,8 +17,10 @@ from recallstack.errors import InputError
 COLUMNS = ("question", "memory", "grade", "note", "question_text", "memory_text")
 """Only the first four are read back."""
 FORBIDDEN = "f"
-GRADES = ("0", "1", "2", FORBIDDEN)
-"""0 does not help, 1 helps, 2 answers, f must not come back for this session. Empty: not judged yet."""
+NOTHING = "n"
+GRADES = ("0", "1", "2", FORBIDDEN, NOTHING)
+"""0 does not help, 1 helps, 2 answers, f must not come back for this session, n does not help, and nothing in the set
+answers this question. Empty: not judged yet."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -88,6 +87,8 @@ def write(path: Path, labelled: LabelledSet, rows: Sequence[Judgement]) -> None:
         text = _memory_text(labelled, by_id[row.question], row.memory)
         cells = (row.question, row.memory, row.grade, row.note, questions[row.question], text)
         table.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
+    if path.is_dir() or not path.name:
+        raise InputError(f"{path}: is a folder; name a file such as pool.csv")
     partial = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,18 +104,25 @@ def read(path: Path, labelled: LabelledSet) -> list[Judgement]:
     a grade that is none, a pair twice with different grades."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            table = csv.DictReader(file)
-            missing = [name for name in COLUMNS[:3] if name not in (table.fieldnames or ())]
+            table = csv.DictReader(file, strict=True)
+            table.fieldnames = [(name or "").strip().lower() for name in table.fieldnames or ()]
+            missing = [name for name in COLUMNS[:3] if name not in table.fieldnames]
             if missing:
-                raise InputError(f"{path}:1: the column {missing[0]!r} is missing; the first line names the columns")
+                other = next((mark for mark in (";", "\t") if any(mark in name for name in table.fieldnames)), "")
+                hint = f"; save it with commas, not {other!r}" if other else ""
+                raise InputError(
+                    f"{path}:1: the column {missing[0]!r} is missing; the first line names the columns{hint}"
+                )
             rows, line = [], table.line_num
             for cells in table:  # a record may span lines: texts do
                 rows.append(_row(cells, labelled, f"{path}:{line + 1}"))
                 line = table.line_num
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not UTF-8; save the file as CSV in UTF-8") from None
     except csv.Error as error:
-        raise InputError(f"{path}: not a CSV file: {error}") from None
+        raise InputError(f"{path}: not a CSV file (from line {table.line_num} on): {error}") from None
     seen: dict[tuple[str, str], Judgement] = {}
     for row in rows:
         first = seen.setdefault((row.question, row.memory), row)
@@ -125,101 +133,33 @@ def read(path: Path, labelled: LabelledSet) -> list[Judgement]:
 
 def _row(cells: Mapping[str, Any], labelled: LabelledSet, where: str) -> Judgement:
     def cell(name: str) -> str:
-        return (cells.get(name) or "").strip()
+        return str(cells.get(name) or "").strip()
+
+    def name_in(column: str, known: Container[str]) -> str:
+        """As written, else without what spreadsheets and hands add: blanks around it, an apostrophe before it."""
+        raw = str(cells.get(column) or "")
+        forms = (raw, raw.removeprefix("'"), raw.strip(), raw.strip().removeprefix("'"))
+        return next((form for form in forms if form in known), raw)
 
     questions = {one.id: one for one in labelled.questions}
-    question = cell("question") if cell("question") in questions else cell("question").removeprefix("'")
+    question = name_in("question", questions)
     if question not in questions:
         raise InputError(f"{where}: no question {question!r} in {labelled.info.name}")
     index = labelled.corpora[questions[question].corpus].index
-    memory = cell("memory") if cell("memory") in index else cell("memory").removeprefix("'")
+    memory = name_in("memory", index)
     if memory not in index:
         raise InputError(f"{where}: no memory {memory!r} in the corpus of question {question}")
-    grade = cell("grade").lower().removesuffix(".0")  # spreadsheets write 2 as 2.0
+    grade = _grade(cell("grade"))
     if grade and grade not in GRADES:
         raise InputError(f"{where}: grade is {cell('grade')!r}; use one of {', '.join(GRADES)}, or leave it empty")
     return Judgement(question, memory, grade, cell("note"), where, cell("first"))
 
 
-def apply(folder: Path, rows: Sequence[Judgement], judge: str, replace_old: bool = False) -> int:
-    """Write judgements into `questions.jsonl` of a native set; how many were new.
-
-    judge: who judged, added to `judged_by`. replace_old: a pair that is labelled takes the new grade; without it
-    another grade is an error. The file is replaced whole or not at all; lines without a new judgement stay as they
-    are. Raises InputError for a set that has no such file, and for a pair that is labelled otherwise.
-    """
-    path = folder / "questions.jsonl"
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; judgements go into a native set (see `recallbench datasets convert`)")
-    by_question: dict[str, list[Judgement]] = {}
-    for row in rows:
-        if row.grade:
-            by_question.setdefault(row.question, []).append(row)
-    lines, new = [], 0
-    for line in jsonl.text(path).removesuffix("\n").split("\n"):  # a text may hold other line separators
-        values = msgspec.json.decode(line) if line.strip() else {}
-        own = by_question.get(str(values.get("id")), [])
-        changed = sum([_put(values, row, replace_old) for row in own])
-        if changed:
-            values["judged_by"] = list(dict.fromkeys([*values.get("judged_by", []), judge]))
-        new += changed
-        lines.append(msgspec.json.encode(values).decode() if changed else line)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.write("\n".join(lines) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written: {error.strerror}; nothing was changed") from None
-    return new
-
-
-def _put(values: dict[str, Any], row: Judgement, replace_old: bool) -> bool:
-    """One judgement into a question as written; whether it was new."""
-    old = _written_grade(values, row.memory)
-    if old == row.grade:
-        return False
-    if old is not None and not replace_old:
-        raise InputError(
-            f"{row.where}: {row.question} and {row.memory} are labelled {old}, not {row.grade}; "
-            "give --replace to take the new grade"
-        )
-    _take_out(values, row.memory)
-    if row.grade in ("0", FORBIDDEN):
-        values.setdefault("not_relevant" if row.grade == "0" else "forbidden", []).append(row.memory)
-    elif isinstance(values.get("relevant", {}), dict):
-        values.setdefault("relevant", {})[row.memory] = int(row.grade)
-    else:
-        values["relevant"].append({"id": row.memory, "grade": int(row.grade)})
-    return True
-
-
-def _written_grade(values: Mapping[str, Any], memory: str) -> str | None:
-    """The grade of a memory that is labelled by its id; labels by snippet or file are left as they are."""
-    for field, grade in (("forbidden", FORBIDDEN), ("not_relevant", "0")):
-        if any(one == memory or (isinstance(one, dict) and one.get("id") == memory) for one in values.get(field, ())):
-            return grade
-    relevant = values.get("relevant", {})
-    if isinstance(relevant, dict):
-        return str(relevant[memory]) if memory in relevant else None
-    for one in relevant:
-        if one == memory or (isinstance(one, dict) and one.get("id") == memory):
-            return str(one.get("grade", 2)) if isinstance(one, dict) else "2"
-    return None
-
-
-def _take_out(values: dict[str, Any], memory: str) -> None:
-    for field in ("relevant", "not_relevant", "forbidden"):
-        held = values.get(field)
-        if isinstance(held, dict):
-            held.pop(memory, None)
-        elif held:
-            values[field] = [
-                one for one in held if one != memory and not (isinstance(one, dict) and one.get("id") == memory)
-            ]
+def _grade(written: str) -> str:
+    """2.0 and 2,00 (spreadsheets), and full-width digits (Chinese input methods) are the digit that they show."""
+    plain = unicodedata.normalize("NFKC", written).lower()
+    whole, mark, rest = plain.replace(",", ".").partition(".")
+    return whole if mark and rest and not rest.strip("0") else plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +180,8 @@ class Agreement:
 def agreement(labelled: LabelledSet, second: Sequence[Judgement]) -> Agreement:
     """The labels of the set (first pass) against a second pass (Cohen 1960; weights: Cohen 1968).
 
-    A column `first` in the file stands for the labels, where they were changed by what the second pass showed. Raises InputError where no pair was judged twice.
+    A column `first` in the file stands for the labels, where they were changed by what the second pass showed.
+    Raises InputError where no pair was judged twice.
     """
     from sklearn.metrics import cohen_kappa_score
 

@@ -15,7 +15,7 @@ from recallstack.rows import Memory, Source
 
 
 def read_notes(root: Path) -> list[Memory]:
-    """One memory for each chunk of every `.md` file below `root`, files in the order of their paths.
+    """One memory for each chunk of every `.md` file below `root`, files in the order of their paths, hidden ones not.
 
     Ids are `path#line`, `path#line.2` for the second part of an entry that was cut by length. The
     sensitivity follows the file name: `public.md`, `secret.md`, anything else is personal. Headings are
@@ -31,7 +31,8 @@ def iterate(root: Path, skips: Skips) -> Iterator[tuple[str, Memory]]:
     """(`file:line`, memory), as `read_notes`; a file that cannot be read or is not UTF-8 is given to `skips`."""
     for path in sorted(root.rglob("*.md"), key=lambda one: one.relative_to(root).as_posix()):
         name = path.relative_to(root).as_posix()
-        if not path.is_file() or excluded(name, DEFAULT_EXCLUDE):
+        hidden = any(part.startswith(".") for part in name.split("/"))  # what an editor keeps for itself, and its bin
+        if hidden or not path.is_file() or excluded(name, DEFAULT_EXCLUDE):
             continue
         try:
             content = text(path)

@@ -72,7 +72,7 @@ def second_pass(labelled: LabelledSet, share: float, seed: int = 0) -> list[Pair
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What a system would score had it had no part in the pool. lost: memories that it alone brought."""
+    """What a system would score had it had no part in the pool. lost: relevant memories that it alone returned."""
 
     system: str
     value: float
@@ -83,7 +83,7 @@ class LeftOut:
 def leave_one_out(
     labelled: LabelledSet, runs: Sequence[SystemRun], depth: int, measure: Measure
 ) -> tuple[LeftOut, ...]:
-    """For each system of a pool: its mean with all labels, and without those that only it brought (Zobel 1998)."""
+    """For each system of a pool: its mean with all labels, and without those that only it returned (Zobel 1998)."""
     out = []
     for number, run in enumerate(runs):
         others = [one for place, one in enumerate(runs) if place != number]

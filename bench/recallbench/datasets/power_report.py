@@ -179,7 +179,7 @@ def _better_half(evaluation: Evaluation) -> tuple[tuple[str, Interval], ...]:
         raise InputError(f"no question counts in {evaluation.measures[0]}; name another measure")
     sign = -1 if evaluation.measures[0].higher_is_better else 1
     ordered = sorted(means, key=lambda one: sign * one[1].mean)  # stable: equals stay in the order of the systems
-    return tuple(ordered[: (len(ordered) + 1) // 2])
+    return tuple(ordered[: max(2, (len(ordered) + 1) // 2)])  # of two systems both, so that the one pair is tested
 
 
 def _tests(evaluation: Evaluation, names: list[str], seed: int) -> tuple[PairTest, ...]:

@@ -84,7 +84,7 @@ def load(name_or_folder: str, data: Path | None = None) -> LabelledSet:
     for an unknown name or missing data.
     """
     shipped = shipped_folder()
-    bare = not any(mark in name_or_folder for mark in ("/", os.sep)) and name_or_folder not in ("", ".", "..")
+    bare = _bare(name_or_folder)
     if bare and name_or_folder in FORMATS:
         return FORMATS[name_or_folder].read(_data(name_or_folder, data))
     if data is not None:
@@ -97,6 +97,21 @@ def load(name_or_folder: str, data: Path | None = None) -> LabelledSet:
     raise InputError(
         f"no labelled set {name_or_folder!r}: neither a set, a format nor a folder; {nearest(name_or_folder, known)}"
     )
+
+
+def _bare(name: str) -> bool:
+    """Whether it is a name and no path."""
+    return not any(mark in name for mark in ("/", os.sep)) and name not in ("", ".", "..")
+
+
+def folder_of_own(name_or_folder: str) -> Path:
+    """The folder of a set that may be written to. Raises InputError for a set that comes with the package, a format."""
+    if _bare(name_or_folder) and name_or_folder in (*FORMATS, *(one.name for one in names())):
+        raise InputError(
+            f"{name_or_folder} is a set or format that comes with recallbench, and is not written to; "
+            "name a folder (./NAME for one of the same name)"
+        )
+    return Path(name_or_folder)
 
 
 def _data(name: str, data: Path | None) -> Path:

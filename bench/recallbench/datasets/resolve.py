@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from recallstack.rows import Memory
 Place = Callable[[str, str], str]
 """(question id, memory id) -> `file:line` of a label, for formats that keep labels in a file of their own."""
 
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_MARKS = re.compile(r"[*_`~=#>|\[\]]")
 SHOWN_WORDS = 40
 """Characters of a snippet that a message quotes: enough to find the label, not the memory."""
 
@@ -36,10 +39,11 @@ class _Hits:
 
 @dataclass(eq=False, slots=True)
 class _Wanted:
-    """What the labels of one corpus ask for, and what of it was seen."""
+    """What the labels of one corpus ask for, and what of it was seen. read: snippets as a reader sees them."""
 
     ids: dict[str, bool] = field(default_factory=dict)
     snippets: dict[str, _Hits] = field(default_factory=dict)
+    read: dict[str, _Hits] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -57,6 +61,11 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
+def _as_read(text: str) -> str:
+    """The words without the marks of Markdown and in one case: what somebody copies from a page that shows them."""
+    return _plain(_MARKS.sub("", _LINK.sub(r"\1", text))).casefold()
+
+
 def _posix(file: str) -> str:
     return file.replace("\\", "/")
 
@@ -65,8 +74,8 @@ class Resolver:
     """Turns questions as written into questions whose labels are ids; memory is bounded by the labels.
 
     A snippet stands for the one memory of the corpus whose title or content holds it (a run of white space
-    counts as one blank); a file for all memories whose source is that file. Where several labels mean the
-    same memory, the highest grade counts.
+    counts as one blank; where none does, marks of Markdown and case are looked away from); a file for all
+    memories whose source is that file. Where several labels mean the same memory, the highest grade counts.
 
     Call `ask` for every question, then `see` for every memory, then `question` for every question, then
     `finish`.
@@ -89,6 +98,7 @@ class Resolver:
                 wanted.files[_posix(label.file)] = []
             if label.snippet is not None:
                 wanted.snippets[_plain(label.snippet)] = _Hits()
+                wanted.read[_as_read(label.snippet)] = _Hits()
                 if isinstance(label, Either):
                     wanted.ids[label.snippet] = False
 
@@ -103,6 +113,10 @@ class Resolver:
         if wanted.snippets:
             text = _plain(memory.text)
             for snippet, hits in wanted.snippets.items():
+                if snippet and snippet in text:
+                    hits.add(memory.id)
+            text = _as_read(memory.text)
+            for snippet, hits in wanted.read.items():
                 if snippet and snippet in text:
                     hits.add(memory.id)
         if wanted.files and memory.source is not None:
@@ -188,6 +202,7 @@ class Resolver:
             if isinstance(label, Either) and wanted.ids[snippet]:
                 return (snippet,)
             hits = wanted.snippets[_plain(snippet)]
+            hits = hits if hits.count else wanted.read[_as_read(snippet)]
             if hits.count == 1:
                 return hits.first
             message = _several(label, hits)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable
 
+from msgspec import structs
+
 from recallbench.datasets.hashing import labels_hash, questions_hash
 from recallbench.datasets.jsonl import nearest
 from recallbench.datasets.model import LabelledSet
@@ -51,6 +53,32 @@ def select(
         questions_hash=questions_hash(questions),
         mapped=labelled.has_channels,
     )
+
+
+def split_by_cluster(labelled: LabelledSet, dev: Collection[str]) -> LabelledSet:
+    """The set with splits: questions of these clusters are dev, all others test (for sets that come without).
+
+    Raises InputError for a cluster that there is not, a question without one, or where either split is empty.
+
+    >>> from recallbench import load
+    >>> whole = load("mneme-memories")
+    >>> names = sorted({one.cluster for one in whole.questions})
+    >>> halves = split_by_cluster(whole, dev=names[::2])
+    >>> {one.split for one in halves.questions if one.cluster == names[0]}
+    {'dev'}
+    """
+    clusters = {one.cluster for one in labelled.questions if one.cluster is not None}
+    _known(labelled, "cluster", dev, clusters)
+    lone = next((one.id for one in labelled.questions if one.cluster is None), None)
+    if lone is not None:
+        raise InputError(f"set {labelled.info.name!r}: question {lone!r} has no cluster, so it cannot be split by one")
+    if not dev or not clusters - set(dev):
+        raise InputError(f"set {labelled.info.name!r}: both splits need at least one of its {len(clusters)} clusters")
+    wanted = set(dev)
+    questions = tuple(
+        structs.replace(one, split="dev" if one.cluster in wanted else "test") for one in labelled.questions
+    )
+    return dataclasses.replace(labelled, questions=questions, labels_hash=labels_hash(questions))
 
 
 def _known(labelled: LabelledSet, what: str, wanted: Collection[str], have: Iterable[str]) -> None:

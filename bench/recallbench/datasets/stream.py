@@ -49,8 +49,8 @@ class Checked:
 
     rows: memories of the first pass. repeated: keys of ids that occur more than once (or, with a chance of
     about rows^2/2^65, share a hash: the ids themselves are compared while rows are passed on). notes: those of
-    the reader, and the questions without text (the CMRC 2018 trial has one: it is read, and told). snippets: the words
-    by which labels name memories, as in `LabelledSet`.
+    the reader, and the questions without text (the CMRC 2018 trial has two: they are read, and told). snippets: the
+    words by which labels name memories, as in `LabelledSet`.
     """
 
     stream: Stream

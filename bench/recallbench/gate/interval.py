@@ -166,7 +166,7 @@ class _Score:
         u = self._sums - value * self._sizes
         most, least = float(u.max()), float(u.min())
         if most <= 0 or least >= 0:
-            return float(np.sign(u.sum())) * np.inf
+            return float(np.inf if u.sum() > 0 else -np.inf)
 
         def balance(weight: float) -> float:
             return float(np.sum(self._times * u / (1 + weight * u)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from recallbench.reports.chart_parts import BLUE, GREEN, GREY, ORANGE, RED, Spec, sized, tips
 from recallbench.reports.figures import number, spread
 from recallbench.reports.inputs import Sweep
 from recallbench.reports.losses import Waterfall
@@ -12,10 +13,6 @@ from recallbench.reports.section import Section
 from recallbench.reports.standing import Standing
 from recallbench.reports.words import outcome, say
 
-Spec = dict[str, Any]
-
-BLUE, ORANGE, GREY, GREEN, RED = "#3b7dd8", "#d9771e", "#8a94a3", "#2f9e67", "#d1493f"
-"""Each has a contrast of at least 3 to 1 against white and against the dark page (WCAG 2.2, 1.4.11)."""
 TONES = {"best": GREEN, "tied": BLUE, "behind": GREY}
 ROW = 22
 """Pixels that a system or group takes."""
@@ -44,21 +41,21 @@ def forest(held: Standing, lang: str) -> Spec:
         if (interval := held.means[name, held.primary]).n
     ]
     base = alt.Chart(alt.InlineData(values=rows)).encode(
-        y=alt.Y("system:N", sort=[row["system"] for row in rows], title=None, axis=alt.Axis(labelLimit=LABEL)),
+        y=alt.Y("system:N", sort=[str(row["system"]) for row in rows], title=None, axis=alt.Axis(labelLimit=LABEL)),
         color=alt.Color(
             "tone:N",
             title=None,
             scale=alt.Scale(domain=list(words.values()), range=list(TONES.values())),
             legend=alt.Legend(orient="top"),
         ),
-        tooltip=_tips(lang, system="system", measure=(held.primary, "shown")),
+        tooltip=tips(lang, system="system", measure=(held.primary, "shown")),
     )
     bars = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title=held.primary, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=8)),
         x2="high:Q",
     )
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(x="mean:Q")
-    return _sized(alt.layer(bars, dots), ROW)
+    return sized(alt.layer(bars, dots), ROW * len(rows))
 
 
 def pareto(section: Section, kind: str, lang: str) -> Spec:
@@ -93,7 +90,7 @@ def pareto(section: Section, kind: str, lang: str) -> Spec:
                 scale=alt.Scale(domain=list(words.values()), range=[GREEN, GREY]),
                 legend=alt.Legend(orient="top"),
             ),
-            tooltip=_tips(
+            tooltip=tips(
                 lang, system="system", measure=(held.primary, "shown"), price=(say(f"cost.{kind}").in_(lang), "price")
             ),
         )
@@ -103,7 +100,7 @@ def pareto(section: Section, kind: str, lang: str) -> Spec:
     names = alt.Chart(alt.InlineData(values=named)).encode(x=x, y=y, text="label:N")
     at_left = names.mark_text(align="left", dx=7, dy=-8, limit=LABEL).transform_filter(alt.datum.left)
     at_right = names.mark_text(align="right", dx=7, dy=-10, limit=LABEL).transform_filter(~alt.datum.left)
-    return _sized(alt.layer(line, points, at_left, at_right), height=320)
+    return sized(alt.layer(line, points, at_left, at_right), 320)
 
 
 def _spaced(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -114,8 +111,8 @@ def _spaced(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     high = (max(row["mean"] for row in rows) - min(row["mean"] for row in rows)) or 1.0
     out: list[list[dict[str, Any]]] = []
     for row in reversed(rows):  # the dearest, which is the best, first
-        near = out and max(abs(out[-1][0]["cost"] - row["cost"]) / wide, abs(out[-1][0]["mean"] - row["mean"]) / high)
-        if out and near < NEAR:
+        last = out[-1][0] if out else None
+        if last and abs(last["cost"] - row["cost"]) < NEAR * wide and abs(last["mean"] - row["mean"]) < NEAR * high:
             out[-1].append(row)
         else:
             out.append([row])
@@ -130,12 +127,17 @@ def _spaced(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def waterfall(one: Waterfall, lang: str) -> Spec:
-    """How many relevant memories each stage lost, from all of them down to those that were kept."""
-    import altair as alt
+def waterfalls(all_: Sequence[Waterfall], lang: str) -> list[Spec]:
+    """For each system, how many relevant memories each stage lost, from all of them down to those that were kept."""
+    if not all_:
+        return []
+    spec = _waterfall(max(one.total for one in all_), len(all_[0].counts) + 1, lang)
+    del spec["datasets"]  # each has its own
+    return [{**spec, "data": {"values": _steps(one, lang)}} for one in all_]
 
-    steps = [("", 0, one.total), *one.steps]
-    rows = [
+
+def _steps(one: Waterfall, lang: str) -> list[dict[str, Any]]:
+    return [
         {
             "stage": say("w.all").in_(lang) if not name else outcome(name).in_(lang),
             "from": start,
@@ -143,26 +145,28 @@ def waterfall(one: Waterfall, lang: str) -> Spec:
             "count": end - start,
             "kind": "all" if not name else "kept" if name == "kept" else "lost",
         }
-        for name, start, end in steps
+        for name, start, end in [("", 0, one.total), *one.steps]
     ]
-    domain = [0, max(one.total, 1)]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
+
+
+def _waterfall(total: int, rows: int, lang: str) -> Spec:
+    import altair as alt
+
+    domain = [0, max(total, 1)]
+    base = alt.Chart(alt.InlineData(values=[])).encode(
         y=alt.Y("stage:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABEL)),
-        tooltip=_tips(lang, **{"w.stage": "stage", "w.memories": "count"}),
+        tooltip=tips(lang, **{"w.stage": "stage", "w.memories": "count"}),
     )
-    bars = base.mark_bar().encode(
-        x=alt.X("from:Q", title=say("w.memories").in_(lang), scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=8)),
-        x2="to:Q",
-        color=alt.Color(
-            "kind:N", legend=None, scale=alt.Scale(domain=["all", "lost", "kept"], range=[GREY, ORANGE, GREEN])
-        ),
-    )
+    x = alt.X("from:Q", title=say("w.memories").in_(lang), scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=8))
+    kinds = alt.Scale(domain=["all", "lost", "kept"], range=[GREY, ORANGE, GREEN])
+    bars = base.mark_bar().encode(x=x, x2="to:Q", color=alt.Color("kind:N", legend=None, scale=kinds))
     # Where the bar ends far to the right the count stands inside, so that it is not cut off.
-    near = alt.datum.to < 0.85 * domain[1]
+    near, none = alt.datum.to < 0.85 * domain[1], alt.datum.count == 0
     text = base.encode(x="to:Q", text="count:Q")
     outside = text.mark_text(align="left", dx=4).transform_filter(near)
-    inside = text.mark_text(align="right", dx=-4, color="#10151c").transform_filter(~near)
-    return _sized(alt.layer(bars, outside, inside), ROW + 2)
+    inside = text.mark_text(align="right", dx=-4, color="#10151c").transform_filter(~near & ~none)
+    empty = text.mark_text(align="right", dx=-4).transform_filter(~near & none)
+    return sized(alt.layer(bars, outside, inside, empty), ROW * rows)
 
 
 def groups(section: Section, by: str, lang: str) -> Spec:
@@ -172,8 +176,8 @@ def groups(section: Section, by: str, lang: str) -> Spec:
     held = section.held
     systems = [name for name in (held.best, held.second) if name is not None]
     found = [cell for cell in section.groups[by] if cell.measure == held.primary and cell.interval.n]
-    sizes = {cell.group: cell.interval.n for cell in found if cell.system == held.best}
-    order = sorted(sizes, key=lambda name: -sizes[name])[:MOST_GROUPS]
+    largest = {cell.group: cell.interval.n for cell in found if cell.system == held.best}
+    order = sorted(largest, key=lambda name: -largest[name])[:MOST_GROUPS]
     rows = [
         {
             "group": f"{cell.group} ({cell.interval.n})",
@@ -190,7 +194,7 @@ def groups(section: Section, by: str, lang: str) -> Spec:
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y(
             "group:N",
-            sort=list(dict.fromkeys(row["group"] for row in rows)),
+            sort=list(dict.fromkeys(str(row["group"]) for row in rows)),
             title=None,
             axis=alt.Axis(labelLimit=LABEL),
         ),
@@ -202,12 +206,12 @@ def groups(section: Section, by: str, lang: str) -> Spec:
             scale=alt.Scale(domain=systems, range=[GREEN, ORANGE][: len(systems)]),
             legend=alt.Legend(orient="top", labelLimit=LABEL),
         ),
-        tooltip=_tips(lang, system="system", value="group", measure=(held.primary, "shown")),
+        tooltip=tips(lang, system="system", value="group", measure=(held.primary, "shown")),
     )
     x = alt.X("low:Q", title=held.primary, axis=alt.Axis(tickCount=8))
     bars = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     dots = base.mark_point(filled=True, size=55, opacity=1).encode(x="mean:Q")
-    return _sized(alt.layer(bars, dots), ROW // 2 + 2)  # a step for each of the two systems
+    return sized(alt.layer(bars, dots), (ROW + 8) * len(order))
 
 
 def heat_map(sweep: Sweep, lang: str) -> Spec:
@@ -238,7 +242,7 @@ def heat_map(sweep: Sweep, lang: str) -> Spec:
     text = base.mark_text(fontSize=10).encode(
         text="shown:N", color=alt.when(light).then(alt.value("#10151c")).otherwise(alt.value("#ffffff"))
     )
-    return _sized(alt.layer(cells, text), ROW + 2)
+    return sized(alt.layer(cells, text), (ROW + 2) * len(ks))
 
 
 def trend(points: Sequence[dict[str, Any]], breaks: Sequence[str], measure: str, lang: str) -> Spec:
@@ -250,7 +254,7 @@ def trend(points: Sequence[dict[str, Any]], breaks: Sequence[str], measure: str,
     base = alt.Chart(alt.InlineData(values=list(points))).encode(
         x=x,
         color=alt.Color("system:N", title=None, legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL)),
-        tooltip=_tips(lang, **{"t.revision": "revision"}, system="system", measure=(measure, "shown")),
+        tooltip=tips(lang, **{"t.revision": "revision"}, system="system", measure=(measure, "shown")),
     )
     y = alt.Y("mean:Q", title=measure, scale=alt.Scale(zero=False))
     line = base.mark_line(opacity=0.7).encode(y=y, detail="part:N")
@@ -261,47 +265,4 @@ def trend(points: Sequence[dict[str, Any]], breaks: Sequence[str], measure: str,
         .mark_rule(strokeDash=[5, 4], color=RED, strokeWidth=1.5)
         .encode(x=alt.X("revision:O", sort=order))
     )
-    return _sized(alt.layer(rules, line, bars, dots), height=340)
-
-
-def _tips(lang: str, **fields: str | tuple[str, str]) -> list[Any]:
-    """Tooltips: key of a word -> field, or any key -> (title, field)."""
-    import altair as alt
-
-    return [
-        alt.Tooltip(f"{field[1]}:N", title=field[0])
-        if isinstance(field, tuple)
-        else alt.Tooltip(f"{field}:N", title=say(key).in_(lang))
-        for key, field in fields.items()
-    ]
-
-
-def _sized(chart: Any, step: int | None = None, height: int | None = None) -> Spec:
-    """The specification, as wide as its place."""
-    import altair as alt
-
-    size = alt.Step(step) if step is not None else height
-    spec: Spec = chart.properties(width="container", height=size).to_dict()
-    spec.pop("config", None)  # the theme of the page or of the image
-    return spec
-
-
-def light(background: str = "white") -> Spec:
-    """The theme of static images."""
-    ink, grid = "#1c2530", "#dfe4ea"
-    axis = {"labelColor": ink, "titleColor": ink, "gridColor": grid, "domainColor": grid, "tickColor": grid}
-    return {
-        "background": background,
-        "font": "sans-serif",
-        "axis": {**axis, "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"},
-        "legend": {"labelColor": ink, "titleColor": ink, "labelFontSize": 11},
-        "text": {"color": ink},
-        "view": {"stroke": None},
-    }
-
-
-def static(spec: Spec, width: int = 720) -> Spec:
-    """The specification for a static image: a fixed width and the light theme."""
-    return {**spec, "width": width, "config": light()}
-
-
+    return sized(alt.layer(rules, line, bars, dots), 340)

@@ -61,7 +61,7 @@ def section_charts(section: Section, lang: str) -> dict[str, Any]:
             out[f"groups-{by}"] = charts.groups(section, by, lang)
     if section.sweep is not None:
         out["sweep"] = charts.heat_map(section.sweep, lang)
-    out["waterfalls"] = [charts.waterfall(one, lang) for one in section.waterfalls]
+    out["waterfalls"] = charts.waterfalls(section.waterfalls, lang)
     return out
 
 
@@ -82,7 +82,9 @@ def page(
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals.update(both=_both, labels=_labels, attributes=_attributes)
+    environment.globals.update(
+        both=_both, labels=_labels, attributes=_attributes, both_of=lambda name: Both(name, name)
+    )
     environment.filters.update(visible=visible, clipped=clipped)
     text = environment.get_template(template).render(
         words=words(),
@@ -90,8 +92,8 @@ def page(
         lang=lang,
         private=private,
         version=version("recallbench"),
-        style=Markup(_asset("style.css")),  # noqa: S704 (our own file)
-        script=Markup(_asset("report.js")),  # noqa: S704
+        style=Markup(_asset("style.css")),
+        script=Markup(_asset("report.js")),
         library=packed(images.library()),
         packs=[*packs.items(), ("words", packed(shown))],
         **values,
@@ -112,19 +114,19 @@ def _both(text: Both) -> Any:
 
     en, zh = visible(text.en), visible(text.zh)
     if en == zh:
-        return Markup("{}").format(en)  # noqa: S704
-    return Markup('<span class="t" lang="en">{}</span><span class="t" lang="zh">{}</span>').format(en, zh)  # noqa: S704
+        return Markup("{}").format(en)
+    return Markup('<span class="t" lang="en">{}</span><span class="t" lang="zh">{}</span>').format(en, zh)
 
 
 def _labels(text: Both) -> Any:
     """Attributes from which the script sets `aria-label`."""
     from markupsafe import Markup
 
-    return Markup('data-label-en="{}" data-label-zh="{}"').format(visible(text.en), visible(text.zh))  # noqa: S704
+    return Markup('data-label-en="{}" data-label-zh="{}"').format(visible(text.en), visible(text.zh))
 
 
 def _attributes(text: Both) -> Any:
     """Attributes from which the script sets the text of an option."""
     from markupsafe import Markup
 
-    return Markup('data-en="{}" data-zh="{}"').format(visible(text.en), visible(text.zh))  # noqa: S704
+    return Markup('data-en="{}" data-zh="{}"').format(visible(text.en), visible(text.zh))

@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import Any
 
-from recallbench.reports.charts import static
+from recallbench.reports.chart_parts import static
 from recallstack.errors import InputError
 
 

@@ -60,7 +60,9 @@ def read_sweep(path: Path) -> Sweep:
         cells = tuple(
             (float(row["k"]), int(row["pool"]), float(row[measure])) for row in rows if row[measure] is not None
         )
-        found = Sweep(path, value["dataset"], measure, parse_measure(measure).higher_is_better, value["sentence"], cells)
+        found = Sweep(
+            path, value["dataset"], measure, parse_measure(measure).higher_is_better, value["sentence"], cells
+        )
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         raise InputError(f"{path}: not what `recallbench sweep --json` prints ({error!r})") from None
     if not found.cells:

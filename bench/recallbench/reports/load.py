@@ -33,9 +33,9 @@ class StoredRun:
     """What a report is made from.
 
     evaluation: without memories (corpora are empty). manifest: of the run. memories: how many the set has.
-    folders: where it was read from; several if runs of the same questions were put together. tokens: float64 `[S, Q]`, of
-    what came back. latency: system -> median in milliseconds, where it was timed. texts: (kind, corpus, id) -> text, kind `question` or `memory`; empty unless the run
-    was made with texts.
+    folders: where it was read from; several if runs of the same questions were put together. tokens: float64
+    `[S, Q]`, of what came back. latency: system -> median in milliseconds, where it was timed. texts: (kind, corpus,
+    id) -> text, kind `question` or `memory`; empty unless the run was made with texts.
     """
 
     evaluation: Evaluation
@@ -84,18 +84,6 @@ def run_folders(paths: Sequence[Path]) -> list[Path]:
             raise InputError(f"{path}: not a run (it has no manifest.json) and holds none; give the folder of a run")
         out.update(dict.fromkeys(inside))
     return list(out)
-
-
-def load_runs(paths: Sequence[Path]) -> list[StoredRun]:
-    """The runs of these folders, in order; runs of the same questions at the same depth become one with all systems.
-
-    Raises InputError for a folder that is no run, or a file that is missing or damaged.
-    """
-    found: dict[tuple[Any, ...], StoredRun] = {}
-    for folder in run_folders(paths):
-        one = load_run(folder)
-        found[one.identity] = _together(found[one.identity], one) if one.identity in found else one
-    return list(found.values())
 
 
 def load_run(folder: Path) -> StoredRun:
@@ -256,47 +244,3 @@ def _texts(path: Path) -> dict[tuple[str, str, str], str]:
             raise InputError(f"{path}:{number}: cannot read: {error}") from None
         out[one.kind, one.corpus, one.id] = one.text
     return out
-
-
-def _together(first: StoredRun, second: StoredRun) -> StoredRun:
-    """One run with the systems of both, over the measures that both have.
-
-    A system of the second whose name the first has too is named after its run, unless it is the same system with the
-    same answers.
-    """
-    a, b = first.evaluation, second.evaluation
-    shared = [measure for measure in a.measures if measure in b.measures]
-    if not shared:
-        raise InputError(f"{second.folders[0]}: no measure in common with {first.folders[0]}; run both with the same")
-    runs, manifests, kept = list(a.runs), dict(first.manifest["systems"]), []
-    for place, run in enumerate(b.runs):
-        same = next((one for one in runs if one.system == run.system), None)
-        if same is not None and same.ids == run.ids:
-            continue
-        name = run.system if same is None else f"{run.system} ({second.folders[0].name})"
-        kept.append(place)
-        runs.append(replace(run, system=name))
-        manifests[name] = second.manifest["systems"][run.system]
-    checks = (*a.checks, *(one for one in b.checks if one not in a.checks))
-    rank = {"error": 0, "warning": 1, "info": 2}
-    evaluation = replace(
-        a,
-        runs=tuple(runs),
-        measures=tuple(shared),
-        values=np.concatenate([_columns(a, a.values, shared), _columns(b, b.values, shared)[kept]]),
-        counts=np.concatenate([_columns(a, a.counts, shared), _columns(b, b.counts, shared)[kept]]),
-        checks=tuple(sorted(checks, key=lambda check: rank[check.level])),
-    )
-    return StoredRun(
-        evaluation,
-        {**first.manifest, "systems": manifests, "measures": list(map(str, shared))},
-        first.memories,
-        (*first.folders, *second.folders),
-        np.concatenate([first.tokens, second.tokens[kept]]),
-        {**second.latency, **first.latency},
-        {**first.texts, **second.texts},
-    )
-
-
-def _columns(evaluation: Evaluation, values: NDArray[Any], measures: Sequence[Any]) -> NDArray[Any]:
-    return values[:, [evaluation.measures.index(measure) for measure in measures]]

@@ -142,7 +142,9 @@ def _lists(section: Section, memories: _Codes, top: int) -> dict[str, Any]:
         unions.append((question.corpus, union))
     at = []
     for run in evaluation.runs:
-        shown = [[union.of(memory) for memory in _first(ids, top)] for ids, (_, union) in zip(run.ids, unions, strict=True)]
+        shown = [
+            [union.of(memory) for memory in _first(ids, top)] for ids, (_, union) in zip(run.ids, unions, strict=True)
+        ]
         more = [len(dict.fromkeys(ids)) - len(one) for ids, one in zip(run.ids, shown, strict=True)]
         at.append([columns.add(_flat(shown)), columns.add([len(one) for one in shown]), columns.add(more)])
     return {

@@ -26,7 +26,10 @@ def public(run: StoredRun) -> StoredRun:
     manifest["published"] = True
     evaluation = replace(
         evaluation,
-        runs=tuple(replace(one, system=names[one.system], spec=manifest["systems"][names[one.system]]) for one in evaluation.runs),
+        runs=tuple(
+            replace(one, system=names[one.system], spec=manifest["systems"][names[one.system]])
+            for one in evaluation.runs
+        ),
         checks=tuple(replace(one, system=names.get(one.system, one.system)) for one in evaluation.checks),
     )
     return replace(run, evaluation=evaluation, manifest=manifest, texts={}, latency={})

@@ -165,4 +165,3 @@ def needed(held: Standing, most: int = 3) -> list[tuple[str, float, int]]:
         if questions > 0:
             out.append((name, -interval.mean, questions))
     return out[:most]
-

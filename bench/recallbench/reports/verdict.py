@@ -69,7 +69,9 @@ def _headline(held: Standing) -> tuple[str, Both]:
         return "alone", say("v.alone", best=best)
     if len(held.tied) == 1:
         return "tied", say("v.one", best=best, other=held.tied[0])
-    return ("tied", say("v.tied", best=best, count=len(held.tied))) if held.tied else ("clear", say("v.clear", best=best))
+    return (
+        ("tied", say("v.tied", best=best, count=len(held.tied))) if held.tied else ("clear", say("v.clear", best=best))
+    )
 
 
 def _figures(held: Standing) -> list[Figure]:

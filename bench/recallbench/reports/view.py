@@ -14,14 +14,15 @@ from recallbench.reports.section import Section
 from recallbench.reports.words import Both, listed, outcome, say, words
 from recallbench.stats import Interval
 
-
 View = dict[str, Any]
 
 
 def facts(section: Section) -> Both:
     """Questions, memories and depth of a run, its split if it is of one."""
     run = section.run
-    out = say("facts", questions=len(run.evaluation.labelled.questions), memories=run.memories, depth=run.evaluation.depth)
+    out = say(
+        "facts", questions=len(run.evaluation.labelled.questions), memories=run.memories, depth=run.evaluation.depth
+    )
     if run.evaluation.split is None:
         return out
     split = say("split", split=run.evaluation.split)
@@ -49,8 +50,7 @@ def section_view(section: Section, report_command: str) -> View:
         **_groups(section),
         **_costs(section),
         "waterfall": _waterfall(section),
-        "sweep": section.sweep
-        and say("h.note", measure=section.sweep.measure, sentence=section.sweep.sentence),
+        "sweep": section.sweep and say("h.note", measure=section.sweep.measure, sentence=section.sweep.sentence),
         "checks": [_check(one) for one in section.run.evaluation.checks],
         "power": _power(section),
         "reproduce": _reproduce(section, report_command),
@@ -84,7 +84,7 @@ def _results(section: Section) -> View:
             cells.append({"text": probability(p), "range": "", "sort": f"{p:.9g}", "mark": ""})
         for measure in measures[1:]:
             sign = "" if name == held.reference else mark(held.to_reference[name, measure])
-            cells.append({**_cell(held.means[name, measure], sign=sign), "range": ""})
+            cells.append(_cell(held.means[name, measure], sign=sign))
         badges = [held.tone(name)] if held.tone(name) != "behind" else []
         rows.append({"system": name, "badges": badges + ["base"] * (name == held.baseline), "cells": cells})
     return {"columns": columns, "rows": rows, "note": _results_note(section, len(family))}
@@ -134,7 +134,9 @@ def _costs(section: Section) -> View:
         {
             "id": f"pareto-{one.kind}",
             "title": say(f"cost.{one.kind}"),
-            "note": say("c.note", names=listed(one.front)) if one.kind == "tokens" else say("c.front.of", names=listed(one.front)),
+            "note": say("c.note", names=listed(one.front))
+            if one.kind == "tokens"
+            else say("c.front.of", names=listed(one.front)),
         }
         for one in section.costs
     ]
@@ -190,13 +192,21 @@ def _reproduce(section: Section, report_command: str) -> View:
     manifest = section.run.manifest
     data = manifest["dataset"]
     tables: list[tuple[str, list[tuple[str, str]]]] = [
-        ("d.data", [(key, str(data[key])) for key in ("name", "version", "licence", "memories", "labels") if data[key]]),
+        (
+            "d.data",
+            [(key, str(data[key])) for key in ("name", "version", "licence", "memories", "labels") if data[key]],
+        ),
         ("d.versions", list(manifest["versions"].items())),
-        ("d.settings", [(key, _plain(value)) for key, value in manifest["settings"].items() if value not in (None, [])]),
+        (
+            "d.settings",
+            [(key, _plain(value)) for key, value in manifest["settings"].items() if value not in (None, [])],
+        ),
     ]
     if "time" in manifest:
         machine = manifest.get("machine", {})
-        tables.append(("d.machine", [("time", manifest["time"]), *((key, str(value)) for key, value in machine.items())]))
+        tables.append(
+            ("d.machine", [("time", manifest["time"]), *((key, str(value)) for key, value in machine.items())])
+        )
     folders = [say("d.folder", folder=one.name) for one in section.run.folders]
     if manifest["published"]:
         folders.append(say("d.private"))

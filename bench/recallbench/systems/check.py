@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from recallbench.datasets.model import Question
-from recallbench.systems.check_set import EMPTY, FIRST, ODD, SECOND, SET, VECTORS, WORDED, question
-from recallbench.systems.connection import Connection
-from recallbench.systems.external import ExternalSystem, run_async
+from recallbench.systems.check_set import EMPTY, FIRST, ODD, SECOND, VECTORS, WORDED, question
+from recallbench.systems.check_talk import TOP_K, Finding, Level, Stop, Talk
+from recallbench.systems.external import ExternalSystem
 from recallbench.systems.faults import Fault, Lost
-from recallbench.systems.matching import Matcher
+from recallbench.systems.loops import run_async
 from recallbench.systems.recipe import recipe_of
 from recallbench.systems.runfile import RunFile, read_saved
 from recallbench.systems.specs import Spec, external
 from recallbench.systems.stdio import StdioConnection
-from recallbench.systems.wire import Hello, Reply
-
-TOP_K = 5
-Level = Literal["ok", "warning", "FAIL", "skipped"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the check."""
-
-    level: Level
-    name: str
-    message: str
 
 
 def check_system(one: Spec, overrides: dict[str, Any], done: Callable[[Finding], None]) -> list[Finding]:
@@ -56,20 +43,10 @@ def _saved(path: Path) -> Finding:
     return Finding("ok", "file", f"{len(lists)} questions, {rows} rows; every score is a finite number")
 
 
-class _Stop(Exception):
-    """Nothing more can be checked."""
+class _Check(Talk):
+    """The steps, in order. Each gives a level and a message, or raises Fault or Lost; no message is no line."""
 
-
-class _Check:
-    """One check of one system: steps in order over one connection, which is made anew where a step loses it."""
-
-    def __init__(self, system: ExternalSystem, done: Callable[[Finding], None]) -> None:
-        self._system, self._done = system, done
-        self._found: list[Finding] = []
-        self._connection: Connection | None = None
-        self._hello: Hello | None = None
-        self._map: dict[str, Any] = {}
-        self._latency: list[float] = []
+    _steady = True
 
     async def whole(self) -> list[Finding]:
         """All steps. The connection is closed whatever happens."""
@@ -92,98 +69,28 @@ class _Check:
             for name, step in steps:
                 await self._step(name, step)
             await self._leave()
-        except _Stop:
+        except Stop:
             pass
         finally:
             if self._connection is not None:
                 await self._connection.close()
         return self._found
 
-    def _say(self, level: Level, name: str, message: str) -> None:
-        finding = Finding(level, name, message)
-        self._found.append(finding)
-        self._done(finding)
-
-    async def _start(self) -> None:
-        try:
-            hello = await self._open()
-        except (Fault, Lost) as error:
-            self._say("FAIL", "hello", f"it {error}{self._log()}")
-            raise _Stop from None
-        able = ", ".join(sorted(hello.capabilities))
-        capacity = f", capacity {hello.capacity}" if hello.capacity else ""
-        self._say("ok", "hello", f"{hello.name} {hello.version}".rstrip() + f": {able}{capacity}")
-        for note in self._notes():
-            self._say("FAIL", "standard output", note)
-
-    async def _open(self) -> Hello:
-        connection = self._connection = self._system.make()
-        if isinstance(connection, StdioConnection):
-            connection.quote = True  # all texts are ours
-        self._hello = await connection.open()
-        op = getattr(self._system.settings, "op", "search")
-        if op not in self._hello.capabilities:
-            raise Fault(f"declares no capability {op}; ask with --op, or declare it")
-        return self._hello
-
-    async def _step(self, name: str, step: Callable[[], Awaitable[tuple[Level, str]]]) -> None:
-        try:
-            level, message = await step()
-            if message:
-                self._say(level, name, message)
-        except Fault as error:
-            self._say("FAIL", name, f"it {error}")
-            if name == "memories":
-                raise _Stop from None
-        except Lost as error:
-            self._say("FAIL", name, f"it {error}{self._log()}")
-            await self._again(error.hung)
-        for note in self._notes():
-            self._say("warning", name, note)
-
-    async def _again(self, hung: bool) -> None:
-        """A new connection with the first corpus, after one was lost."""
-        try:
-            if self._connection is not None:
-                await self._connection.close(gently=not hung)
-            await self._open()
-            await self._load(FIRST)
-        except (Fault, Lost) as error:
-            self._say("skipped", "the rest", f"it could not be started again: it {error}")
-            raise _Stop from None
-
-    async def _load(self, corpus: str) -> tuple[Level, str]:
-        connection = self._live()
-        memories = SET.corpora[corpus].memories
-        if not connection.takes_memories:
-            return "skipped", "it has its memories already: only the shape of its answers is checked"
-        await connection.reset(corpus)
-        self._map = dict(await connection.index(memories))
-        mapped = f", {len(self._map)} ids of its own" if self._map else ""
-        return "ok", f"{len(memories)} taken{mapped}"
-
-    async def _ask(self, asked: Question, corpus: str = FIRST, top_k: int = TOP_K) -> tuple[Reply, list[str], int]:
-        """(the answer, the ids it stands for, rows that match nothing)."""
-        connection = self._live()
-        reply = await connection.ask(asked, top_k)
-        if not connection.takes_memories:
-            return reply, [hit.id or hit.text or "" for hit in reply.hits], 0
-        matcher = Matcher(SET, corpus, {**self._system.id_map, **self._map})
-        matched = [matcher.ids(hit)[0] for hit in reply.hits]
-        return reply, [one for ids in matched for one in ids], sum(not ids for ids in matched)
-
     async def _search(self) -> tuple[Level, str]:
         asked, wanted = WORDED
         reply, ids, nothing = await self._ask(asked)
         if not self._live().takes_memories:
-            return "ok", f"{len(reply.hits)} hits"
+            return "ok", f"hits: {len(reply.hits)}"
         if nothing:
             return "warning", f"{nothing} of {len(reply.hits)} rows match no memory: return id, source_ids or text"
         if wanted not in ids:
             return "warning", f"the question that holds the words of memory {wanted} got {ids or 'nothing'}"
         if len(set(ids)) < len(ids):
             return "warning", f"a memory came back twice: {ids}; it takes a place each time and counts once"
-        return "ok", f"{len(reply.hits)} hits; the memory with the words of the question is number {ids.index(wanted) + 1}"
+        return (
+            "ok",
+            f"hits: {len(reply.hits)}; the memory with the words of the question is number {ids.index(wanted) + 1}",
+        )
 
     async def _order(self) -> tuple[Level, str]:
         reply, _, _ = await self._ask(WORDED[0])
@@ -191,18 +98,19 @@ class _Check:
         known = [score for score in scores if not math.isnan(score)]
         if len(known) < len(scores):
             return "warning", f"{len(scores) - len(known)} of {len(scores)} hits have no score; ties cannot be told"
-        if any(a < b for a, b in zip(known, known[1:], strict=False)):
+        if any(a < b for a, b in itertools.pairwise(known)):
             return "warning", "scores do not fall along the list; the order of the list counts"
         return "ok", "scores fall along the list"
 
     async def _top_k(self) -> tuple[Level, str]:
         one, _, _ = await self._ask(WORDED[0], top_k=1)
         many, _, _ = await self._ask(WORDED[0], top_k=100)
-        return "ok", f"{len(one.hits)} hits for top_k 1, {len(many.hits)} for top_k 100"
+        return "ok", f"hits for top_k 1: {len(one.hits)}; for top_k 100: {len(many.hits)}"
 
     async def _repeats(self) -> tuple[Level, str]:
         lists = {tuple((await self._ask(WORDED[0]))[1]) for _ in range(3)}
-        if len(lists) > 1:
+        self._steady = len(lists) == 1
+        if not self._steady:
             return "warning", f"one question, asked three times, got {len(lists)} different lists"
         return "ok", "one question, asked three times, got the same list"
 
@@ -217,15 +125,16 @@ class _Check:
         return "ok", f"questions with {', '.join(ODD)}"
 
     async def _two_at_once(self) -> tuple[Level, str]:
-        import asyncio
-
         other = question("the harbour light", "c-2")
         alone = [(await self._ask(one))[1] for one in (WORDED[0], other)]
         together = await asyncio.gather(self._ask(WORDED[0]), self._ask(other), return_exceptions=True)
         for one in together:
             if isinstance(one, BaseException):
                 raise one
-        if [one[1] for one in together if not isinstance(one, BaseException)] != alone:
+        got = [one[1] for one in together if not isinstance(one, BaseException)]
+        if not self._steady:
+            return "ok", "two questions at once were answered"
+        if got != alone:
             return "FAIL", "two questions at once got other answers than one after the other"
         return "ok", "two questions at once got the answers of each alone"
 
@@ -258,14 +167,14 @@ class _Check:
         connection.vectors = {}
         if connection.calls == before:
             return "FAIL", "declared, and embed was not called, neither at index nor at search"
-        return "ok", f"embed was called {connection.calls - before} times"
+        return "ok", f"calls of embed: {connection.calls - before}"
 
     async def _second_corpus(self) -> tuple[Level, str]:
         if not self._live().takes_memories:
             return "skipped", ""
         await self._load(SECOND)
         _, ids, _ = await self._ask(WORDED[0], SECOND)
-        return "ok", f"after reset, only memories of the new corpus came back ({len(ids)})"
+        return "ok", f"after reset, only memories of the new corpus came back: {len(ids)}"
 
     async def _empty_store(self) -> tuple[Level, str]:
         connection = self._live()
@@ -287,20 +196,3 @@ class _Check:
                 self._say("ok", "leaving", "it left when its input was closed")
             else:
                 self._say("warning", "leaving", f"it did not leave in {seconds:g} s when its input was closed; killed")
-
-    def _live(self) -> Connection:
-        assert self._connection is not None
-        return self._connection
-
-    def _notes(self) -> list[str]:
-        """What was odd since the last look."""
-        if self._connection is None:
-            return []
-        notes = [f"{what} ({count}×)" if count > 1 else what for what, count in self._connection.notes.items()]
-        self._connection.notes.clear()
-        return notes
-
-    def _log(self) -> str:
-        """The last lines of the system's log, for a fault that ended it."""
-        lines = getattr(self._connection, "log_lines", lambda _: [])(3)
-        return f"; its log: {' | '.join(lines)}" if lines else ""

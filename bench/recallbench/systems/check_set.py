@@ -1,4 +1,4 @@
-"""What `systems check` gives a system and asks it: two small corpora, a question, and texts that break careless code."""
+"""What `systems check` gives a system and asks it: two small corpora, a question, texts that break careless code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SET = LabelledSet(
 )
 ODD = {
     "no word": "",
-    "quotes": "what's \"that\" `then`",
+    "quotes": 'what\'s "that" `then`',
     "query syntax": '"release" AND (window OR NEAR) *: -x title:y',
     "emoji": "😀 👩‍👩‍👧 when?",
     "line breaks": "release\nwindow\u2028and\u0085more",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import signal
-import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +18,10 @@ from recallbench.systems.base import Match, Observed, SystemRun, TraceRow
 from recallbench.systems.connection import Connection
 from recallbench.systems.external_trace import losses_of, trace_rows
 from recallbench.systems.faults import Fault, Lost
+from recallbench.systems.loops import run_async
 from recallbench.systems.matching import IdMap, Matcher
 from recallbench.systems.settings import Asking
 from recallbench.systems.wire import Hello, Reply
-
-T = TypeVar("T")
 
 
 class ExternalSystem:
@@ -49,57 +46,6 @@ class ExternalSystem:
     def run(self, labelled: LabelledSet, depth: int) -> SystemRun:
         """Ask every question. A fault is the fault of its question; nothing that the system does raises."""
         return run_async(_Drive(self, labelled, depth).whole())
-
-
-def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end from code that is not asynchronous, also inside a running loop (a notebook).
-
-    SIGTERM ends it as Ctrl-C does: what was started is stopped, then KeyboardInterrupt is raised.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(_until_sigterm(work))
-    found: list[T] = []
-    failed: list[BaseException] = []
-
-    def main() -> None:
-        try:
-            found.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 (raised again in the caller's thread)
-            failed.append(error)
-
-    thread = threading.Thread(target=main)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
-
-
-async def _until_sigterm(work: Coroutine[Any, Any, T]) -> T:
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    asked = False
-
-    def end() -> None:
-        nonlocal asked
-        asked = True
-        if task is not None:
-            task.cancel()
-
-    handled = False
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; another thread
-        loop.add_signal_handler(signal.SIGTERM, end)
-        handled = True
-    try:
-        return await work
-    except asyncio.CancelledError:
-        if asked:
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        if handled:
-            loop.remove_signal_handler(signal.SIGTERM)
 
 
 class _Refused(Exception):

@@ -114,11 +114,13 @@ class Matcher:
             )
 
     def _by_text(self, text: str) -> tuple[str, ...]:
-        """Memories whose whole text this is, else those whose text or labelled snippet it contains, as they stand in it."""
+        """Memories whose whole text this is, else those whose text or label's words it holds, as they stand in it."""
         if text in self._equal:
             return tuple(self._equal[text])
         if text not in self._found:
-            places = sorted(((text.find(part), name) for name, part in self._parts if part in text), key=lambda one: one[0])
+            places = sorted(
+                ((text.find(part), name) for name, part in self._parts if part in text), key=lambda one: one[0]
+            )
             self._found[text] = tuple(dict.fromkeys(name for _, name in places))
         return self._found[text]
 

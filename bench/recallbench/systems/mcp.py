@@ -134,7 +134,8 @@ class McpConnection:
         opened: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._task = asyncio.get_running_loop().create_task(self._session(opened))
         limit = self._settings.start_timeout_s
-        done, _ = await asyncio.wait({opened, self._task}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        awaited: set[asyncio.Future[Any]] = {opened, self._task}
+        done, _ = await asyncio.wait(awaited, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             raise Lost(f"did not open an MCP session in {limit:g} s", hung=True)
         if not opened.done():

@@ -1,4 +1,4 @@
-"""Where an MCP server's search takes its query, and where its hits are: from settings, else where only one can be meant."""
+"""Where an MCP server's search takes its query, and where its hits are: by settings, else where one can be meant."""
 
 from __future__ import annotations
 

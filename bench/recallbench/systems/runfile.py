@@ -53,7 +53,9 @@ class RunFile:
         """The first `depth` saved rows of each question."""
         matchers: dict[str, Matcher] = {}
         count = len(labelled.questions)
-        errors, ids, scores = [""] * count, [()] * count, [()] * count
+        errors = [""] * count
+        ids: list[tuple[str, ...]] = [()] * count
+        scores: list[tuple[float, ...]] = [()] * count
         matches: list[tuple[Match, ...]] = [()] * count
         # TREC has no word for an empty answer, and a run of ours holds every question.
         may_miss = self.settings.missing == "empty" or (self.path.parent.parent / "manifest.json").is_file()
@@ -72,11 +74,12 @@ class RunFile:
                 errors[place] = str(error)
                 continue
             flat = [(one, found[name], match) for name, mine, match in rows for one in mine or (name,)]
-            ids[place] = tuple(one for one, _, _ in flat)  # type: ignore[call-overload]
-            scores[place] = tuple(score for _, score, _ in flat)  # type: ignore[call-overload]
+            ids[place] = tuple(one for one, _, _ in flat)
+            scores[place] = tuple(score for _, score, _ in flat)
             matches[place] = tuple(match for _, _, match in flat)
-        unknown = [name for name in self._lists if name not in {one.id for one in labelled.questions}]
-        notes = ()
+        asked = {question.id for question in labelled.questions}
+        unknown = [name for name in self._lists if name not in asked]
+        notes: tuple[str, ...] = ()
         if unknown:
             notes = (
                 f"the file also answers {len(unknown)} questions that were not asked ({one_line(unknown[0], 60)})",

@@ -108,6 +108,11 @@ class Memories:
         query = sa.select(MEMORIES).where(M.user_id == user, M.session_id == session, ACTIVE)
         return self.read(connection, query.order_by(M.seq))
 
+    def revisions_of_session(self, connection: Connection, user: str, session: str) -> dict[str, int]:
+        """id -> revision of the active rows of a session."""
+        query = sa.select(M.id, M.revision).where(M.user_id == user, M.session_id == session, ACTIVE)
+        return {row.id: row.revision for row in connection.execute(query)}
+
     def by_id(self, connection: Connection, user: str | None, ids: Collection[str]) -> dict[str, Stored]:
         """id -> row, active or not. user None: of any user."""
         out: dict[str, Stored] = {}

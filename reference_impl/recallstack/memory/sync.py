@@ -89,10 +89,15 @@ class Sync:
             if self._switches.backfill_from_zero:
                 return self._backfill()
             with self._database.read("reading memories") as connection:
-                own = [] if session is None else self._memories.of_session(connection, user, session)
-                rows = {row.id: row for row in own}
-                rows.update({row.id: row for row in self._memories.indebted(connection, user)})
-            self._bring(user, list(rows.values()))
+                rows = self._memories.indebted(connection, user)
+                own = {} if session is None else self._memories.revisions_of_session(connection, user, session)
+            for row in rows:
+                own.pop(row.id, None)
+            known = self._vectors.revisions(user, own, self._embedder.name)
+            if lost := [one for one, revision in own.items() if known.get(one) != revision]:
+                with self._database.read("reading memories") as connection:
+                    rows.extend(self._memories.by_id(connection, user, lost).values())
+            self._bring(user, rows)
         except (StoreError, EmbedderError) as error:
             if self._switches.vector_failure_fails_write:
                 raise

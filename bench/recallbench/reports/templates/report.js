@@ -84,9 +84,19 @@
     return {
       background: "transparent", font: of("sans").split(",")[0] === "system-ui" ? "system-ui, sans-serif" : "sans-serif",
       axis: { ...axis, labelFontSize: 11, titleFontSize: 12, titleFontWeight: "normal" },
-      legend: { labelColor: of("ink"), titleColor: of("ink"), labelFontSize: 12 },
+      legend: { labelColor: of("ink"), titleColor: of("ink"), labelFontSize: 12, labelLimit: 300 },
       text: { color: of("ink") }, view: { stroke: null }, aria: false,
     };
+  }
+  // On a phone: legends below each other, fewer ticks, shorter names.
+  function compact(value) {
+    if (!value || typeof value !== "object") return;
+    if (value.legend) value.legend.columns = 1;
+    if (value.axis) {
+      if (value.axis.tickCount) value.axis.tickCount = 4;
+      if (value.axis.labelLimit) value.axis.labelLimit = 150;
+    }
+    for (const [key, inner] of Object.entries(value)) if (key !== "data") compact(inner);
   }
   const views = new Map();
   async function draw(node, spec) {
@@ -94,9 +104,10 @@
     if (!spec) return;
     const narrow = node.clientWidth < 480;
     const config = chartTheme();
-    if (narrow) { config.axis.labelLimit = 110; config.legend.columns = 1; config.axisX = { tickCount: 4 }; }
-    const drawn = await window.vegaEmbed(node, structuredClone(spec), {
-      actions: false, renderer: "svg", config, tooltip: { theme: dark() ? "dark" : "light" }, ast: false,
+    const own = structuredClone(spec);
+    if (narrow) compact(own);
+    const drawn = await window.vegaEmbed(node, own, {
+      actions: false, renderer: "svg", config, tooltip: { theme: dark() ? "dark" : "light" },
     });
     views.get(node)?.finalize();
     views.set(node, drawn);
@@ -268,7 +279,7 @@
         h("button", { type: "button", disabled: this.page >= pages - 1, onclick: turn(1) }, say("q.next")),
         h("span", { role: "status" }, rows.length ? say("q.shown", { from: from + 1, to: from + shown.length, n: rows.length }) : say("q.nothing")));
     }
-    number(value, signed) {
+    written(value, signed) {
       if (value === null) return "–";
       if (typeof value !== "number") return value;
       const text = Math.abs(value) >= 100 ? Math.abs(value).toFixed(0) : Math.abs(value).toFixed(3);
@@ -285,9 +296,9 @@
           d.text ? h("div", { class: "clamp", dir: "auto" }, clip(visible(d.text[q]), 200)) : null),
         h("td", { class: "extra left" }, clip(visible(d.cats[q].map((c) => d.categories[c]).join(", ")), 120)),
         h("td", { class: "extra left" }, clip(visible(d.langs[d.lang[q]]), 20)),
-        h("td", { class: "number" }, this.number(this.value(q, this.first)), mark(this.first)),
-        h("td", { class: "number" }, this.number(this.value(q, this.second)), mark(this.second)),
-        h("td", { class: "number " + (delta > 0 ? "up" : delta < 0 ? "down" : "") }, this.number(delta, true)),
+        h("td", { class: "number" }, this.written(this.value(q, this.first)), mark(this.first)),
+        h("td", { class: "number" }, this.written(this.value(q, this.second)), mark(this.second)),
+        h("td", { class: "number " + (delta > 0 ? "up" : delta < 0 ? "down" : "") }, this.written(delta, true)),
         h("td", { class: "left" }, loss ? outcomeName(loss) : ""));
     }
     toggle(q) {
