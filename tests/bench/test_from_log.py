@@ -124,7 +124,7 @@ def test_a_sample_is_seeded_and_in_the_order_of_the_log(tmp_path: Path, capsys: 
         ({"query": "x", "returned": [], "used": ["m9"]}, "no text of memory 'm9'"),
         ({"query": "x", "returned": [{"id": ""}]}, "length >= 1"),
         ({"query": "x", "returned": "m1"}, "Expected `array`, got `str`"),
-        ({"query": "x", "returned": [], "session": {"channell": "x"}}, "unknown field `channell`"),
+        ({"query": "x", "returned": [], "session": {"channel": 3}}, "Expected `str | null`, got `int`"),
         ([1], "a row is an object with query and returned"),
     ],
 )
@@ -153,3 +153,47 @@ def test_other_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         code, _, err = run(capsys, *arguments)
         assert (code, err.count("\n")) == (2, 1)
         assert says in err
+
+
+def test_the_session_is_masked_and_still_matches_the_memories(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = {"workspace_scope": "/home/alice/acme", "agent_scope": "alice@x.example", "user": "u1"}
+    memories = tmp_path / "m.jsonl"
+    memories.write_text(jsonl([{"id": "1", "content": "x", "workspace_scope": "/home/alice/acme"}]), encoding="utf-8")
+    rows = [{"query": "q", "returned": [1], "session": session, "time": "2026-01-02T03:04:05Z"}]
+    assert run(capsys, log_of(tmp_path, rows), tmp_path / "set", "--memories", memories)[0] == 0
+    labelled = native.read(tmp_path / "set")
+    [question] = labelled.questions
+    [memory] = labelled.corpora["main"].memories
+    assert question.session.workspace_scope == memory.workspace_scope == "<path-1>"
+    assert question.session.agent_scope == "<email-1>"
+    assert question.now is not None
+    assert question.now.isoformat() == "2026-01-02T03:04:05+00:00"
+    for path in (tmp_path / "set").iterdir():
+        assert "alice" not in path.read_text(encoding="utf-8")
+
+
+def test_rows_as_real_logs_have_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids that are numbers, `content` for the text, a session that is only an id."""
+    rows = [{"query": "q", "returned": [{"id": 7, "content": "seven"}], "used": [7], "session": "sess-1"}]
+    assert run(capsys, log_of(tmp_path, rows), tmp_path / "set")[0] == 0
+    [memory] = native.read(tmp_path / "set").corpora["main"].memories
+    assert (memory.id, memory.content) == ("7", "seven")
+
+
+def test_a_log_that_returned_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = log_of(tmp_path, [{"query": "q", "returned": []}])
+    code, _, err = run(capsys, log, tmp_path / "set")
+    assert (code, err) == (2, f"recallbench: error: {log}: its recalls returned no memory; give --memories FILE\n")
+
+
+def test_a_text_that_is_not_utf8_is_one_bad_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (query TEXT, returned TEXT)")
+        connection.execute("INSERT INTO t VALUES (CAST(x'ff' AS TEXT), '[]')")
+        connection.execute('INSERT INTO t VALUES (\'tea\', \'[{"id": "m", "text": "x"}]\')')
+    connection.close()
+    assert "table t, row 1: a text is not UTF-8" in run(capsys, path, tmp_path / "a")[2]
+    assert run(capsys, path, tmp_path / "a", "--skip-bad")[0] == 0

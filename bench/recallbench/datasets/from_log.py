@@ -7,6 +7,7 @@ nothing: it is what one system showed, and a system must not be its own judge. I
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ class _Asked:
 
     session: Session
     times: int = 0
+    first: dt.datetime | None = None
     returned: set[str] = field(default_factory=set)
     used: Counter[str] = field(default_factory=Counter)
 
@@ -76,6 +78,8 @@ def from_log(
     asked, seen = _asked(log, masker, skips, names or {}, table, known, memories is None)
     if not asked:
         raise InputError(f"{log}: no recall in it")
+    if not known:
+        raise InputError(f"{log}: its recalls returned no memory; give --memories FILE")
     kept = list(asked)
     if sample is not None and sample < len(kept):
         places = sorted(random.Random(seed).sample(range(len(kept)), sample))
@@ -89,6 +93,7 @@ def from_log(
             id=f"log-{number:04d}",
             text=key[0],
             session=row.session,
+            now=row.first,
             note=f"asked {row.times} times" + (f"; used: {used}" if used else ""),
         )
         questions.append(question)
@@ -150,10 +155,16 @@ def _asked(
                 f"{where}: no text of memory {missing[0]!r}; give --memories FILE, or hits as objects with id and text"
             )
         seen += 1
-        session = recall.session
+        told = recall.session
+        session = Session(
+            agent_scope=_scope(told.agent_scope, masker),
+            workspace_scope=_scope(told.workspace_scope, masker),
+            channel=_scope(told.channel, masker),
+        )
         key = one_line(masker(recall.query)), session
         row = asked.setdefault(key, _Asked(session))
         row.times += 1
+        row.first = row.first or recall.time
         row.returned.update(hit.id for hit in hits if hit.id in known)
         row.used.update(recall.used)
     return asked, seen
@@ -161,8 +172,13 @@ def _asked(
 
 def _learn(known: dict[str, Memory], hit: LoggedHit) -> None:
     """The newest text counts: a memory may have been edited between two recalls."""
-    if hit.text or hit.title:
-        known[hit.id] = Memory(id=hit.id, title=hit.title, content=hit.text)
+    if hit.words or hit.title:
+        known[hit.id] = Memory(id=hit.id, title=hit.title, content=hit.words)
+
+
+def _scope(value: str | None, masker: Masker) -> str | None:
+    """A scope is often a path or an address; equal ones stay equal, since a value keeps its mark."""
+    return None if value is None else masker(value)
 
 
 def _masked_ids(known: Mapping[str, Memory], masker: Masker) -> dict[str, str]:
@@ -179,6 +195,8 @@ def _masked(memory: Memory, ids: Mapping[str, str], masker: Masker) -> Memory:
         id=ids[memory.id],
         title=masker(memory.title),
         content=masker(memory.content),
+        agent_scope=_scope(memory.agent_scope, masker),
+        workspace_scope=_scope(memory.workspace_scope, masker),
         tags=tuple(masker(tag) for tag in memory.tags),
         supersedes=ids.get(memory.supersedes) if memory.supersedes else None,
         entities={masker(name): link for name, link in memory.entities.items()},

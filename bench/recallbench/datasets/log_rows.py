@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from recallbench.datasets import jsonl
-from recallbench.datasets.model import Session, Text
+from recallbench.datasets.model import Text
 from recallbench.datasets.skips import Skips
 from recallstack.errors import InputError
 
@@ -22,11 +22,24 @@ _MAGIC = b"SQLite format 3\0"
 
 
 class LoggedHit(msgspec.Struct, frozen=True):
-    """One memory that was returned, with its text where the log has it."""
+    """One memory that was returned, with its text (`content` or `text`) where the log has it."""
 
     id: Text
     text: str = ""
     title: str = ""
+    content: str = ""
+
+    @property
+    def words(self) -> str:
+        return self.content or self.text
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What of a session a question keeps; other fields of it are not looked at."""
+
+    agent_scope: str | None = None
+    workspace_scope: str | None = None
+    channel: str | None = None
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +49,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     returned: tuple[str | LoggedHit, ...]
     used: tuple[str, ...] = ()
     time: dt.datetime | None = None
-    session: Session = Session()
+    session: Scope = Scope()
 
     def hits(self) -> Iterator[LoggedHit]:
         """The returned memories, those without a text too."""
@@ -59,7 +72,7 @@ def recalls(
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     if table is not None and not is_database:
         raise InputError(f"{path}: --table is for SQLite logs, and this file is none")
-    rows = _of_database(path, table, names) if is_database else _of_lines(path, skips)
+    rows = _of_database(path, table, names, skips) if is_database else _of_lines(path, skips)
     for where, values in rows:
         try:
             yield where, _recall(values, names, where)
@@ -79,12 +92,26 @@ def _recall(values: Any, names: Mapping[str, str], where: str) -> Recall:
                 f" ({jsonl.nearest(name, list(values))})"
             )
     told = {field: value for field, value in told.items() if value is not None}
+    for field in ("returned", "used"):
+        if isinstance(told.get(field), list):
+            told[field] = [_with_text_id(one) for one in told[field]]
+    if isinstance(told.get("session"), str | int):
+        del told["session"]  # the id of a session says nothing of what it may see
     if not str(told.get("query", "")).strip():
         raise InputError(f"{where}: the query is empty")
     try:
         return msgspec.convert(told, Recall, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {jsonl.one_line(str(error))}") from None
+
+
+def _with_text_id(hit: Any) -> Any:
+    """Ids that are whole numbers, as tables have them, become texts."""
+    if isinstance(hit, int) and not isinstance(hit, bool):
+        return str(hit)
+    if isinstance(hit, dict) and isinstance(hit.get("id"), int):
+        return {**hit, "id": str(hit["id"])}
+    return hit
 
 
 def _of_lines(path: Path, skips: Skips) -> Iterator[tuple[str, Any]]:
@@ -99,17 +126,23 @@ def _of_lines(path: Path, skips: Skips) -> Iterator[tuple[str, Any]]:
         yield where, values
 
 
-def _of_database(path: Path, table: str | None, names: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def _of_database(path: Path, table: str | None, names: Mapping[str, str], skips: Skips) -> Iterator[tuple[str, Any]]:
     try:
         # Read only: a log in use is neither locked for writing nor changed.
         with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             found = table or _only_table(path, connection)
             quoted = '"' + found.replace('"', '""') + '"'
+            connection.text_factory = bytes
             cursor = connection.execute(f"SELECT * FROM {quoted}")
             columns = [name for name, *_ in cursor.description]
             for number, row in enumerate(cursor, 1):
                 where = f"{path}: table {found}, row {number}"
-                yield where, _parsed(dict(zip(columns, row, strict=True)), names, where)
+                try:
+                    cells = [cell.decode() if isinstance(cell, bytes) else cell for cell in row]
+                except UnicodeDecodeError:
+                    skips.bad(f"{where}: a text is not UTF-8")
+                    continue
+                yield where, _parsed(dict(zip(columns, cells, strict=True)), names)
     except sqlite3.Error as error:
         raise InputError(f"{path}: cannot be read as an SQLite log: {error}") from None
 
@@ -127,7 +160,7 @@ def _only_table(path: Path, connection: sqlite3.Connection) -> str:
     return tables[0]
 
 
-def _parsed(values: dict[str, Any], names: Mapping[str, str], where: str) -> dict[str, Any]:
+def _parsed(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The JSON columns parsed; what is no JSON stays a text, and is refused as the wrong type with its row."""
     for field in ("returned", "used", "session"):
         name = names.get(field, field)

@@ -18,21 +18,40 @@ from recallstack.errors import InputError
 
 REGIONS = ("CN", "US")
 """Where a telephone number without a country code may be from (ISO 3166-1 alpha-2)."""
-_EMAIL = re.compile(r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
+_LATIN = "A-Za-z\u00c0-\u024f0-9"
+_EMAIL = re.compile(
+    rf"(?<![{_LATIN}._%+-])[{_LATIN}._%+-]+[@＠]"
+    rf"(?:(?:[{_LATIN}-]+\.)+[A-Za-z]{{2,}}|\d{{1,3}}(?:\.\d{{1,3}}){{3}}|[A-Za-z][{_LATIN}-]{{2,}})(?![{_LATIN}-])"
+    "|[\u4e00-\u9fff]{1,8}[@＠][\u4e00-\u9fff]+(?:[.．。][\u4e00-\u9fff]+)+"
+)
+"""An address; also a login at a host (`deploy@backup`), which tells as much. `nDCG@5` and `name@1.2.3` are none."""
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _NAMED = re.compile(
     r"(?:pass(?:word|wd|phrase)|pwd|secret|token|api[-_ ]?key|access[-_ ]?key|密码|口令|密钥|令牌)"
-    r"[\"']?\s*(?:[:=：]|\bis\b|是|为)\s*[\"']?(?P<value>[^\s\"',;，。；、<>]{4,})",
+    r"[\"']?(?:\s*[:=：]|\s+is\b|\s*是|\s*为|(?<=[码令钥牌])\s*(?=[!-~]*\d))\s*[\"']?(?P<value>[^\s\"',;，。；、<>]{4,})",
     re.IGNORECASE,
 )
-"""What a text calls a password."""
-_RANDOM = re.compile(r"(?<![A-Za-z0-9_])(?:[0-9a-fA-F]{32,}|(?=[A-Za-z0-9_+/=-]*\d)[A-Za-z0-9_+/=-]{24,})")
-"""Long runs that look drawn by chance: 32 hexadecimal digits, or 24 signs of base64 with digits and both cases."""
-_PATH = re.compile(
-    r"(?:(?<![A-Za-z0-9])[A-Za-z]:\\|\\\\[\w.$-]+\\|(?<![\w/:.<])(?:~|/(?:home|Users|root|mnt|srv|opt|var|etc|tmp|data))/)"
-    r"[^\s\"'`<>|:*?，。；、（）()]*"
+"""What a text calls a password; its first word, since nothing tells where a sentence as a password ends."""
+_RANDOM = re.compile(
+    r"(?<![A-Za-z0-9_+/=-])(?:[0-9a-fA-F]{32,}|(?=[A-Za-z0-9_+/=-]*\d)[A-Za-z0-9_+/=-]{24,})(?![A-Za-z0-9])"
 )
-"""Windows and network paths, those below a home folder, and absolute ones below the usual roots."""
+"""Long runs that look drawn by chance: 32 hexadecimal digits, or 24 signs of base64 with digits (see `_by_chance`)."""
+_PREFIXED = re.compile(r"(?<![A-Za-z0-9])(?:npm|pypi|hf|sk|pk|rk|gh[a-z]|xox[a-z])[-_][A-Za-z0-9_-]{16,}")
+"""Keys that begin with the name of their service."""
+_LONG = re.compile(r"[!-~]{1000,}")
+"""A run of ASCII of this length is no word. Masked whole, before anything else looks at it: that stays quick."""
+_NUMBER = re.compile(r"(?<![\dA-Za-z.])(?:\d{15,19}|\d{17}[Xx]|\d{4}(?:[ -]\d{4}){3}(?:[ -]\d{1,4})?)(?![\dA-Za-z])")
+"""Numbers of identity and bank cards, by their length."""
+_ROOTS = "home|Users|Volumes|private|root|mnt|media|srv|opt|usr|var|etc|tmp|data|workspaces?|app|code|repos?|builds?"
+_REST = r"[^\s\"'`<>|*?;，。；、（）()]*"
+_PATH = re.compile(
+    rf"file://{_REST}"
+    rf"|(?:(?<![A-Za-z0-9])[A-Za-z]:[\\/](?!/)|\\\\[\w.$-]+\\|%[A-Za-z]+%\\){_REST}"
+    r"(?: [^\s\\\"<>|]+\\[^\s\"<>|，。]*)*(?: [^\s\\.\"]+\.\w{1,5}\b)?"
+    rf"|(?<![\w/.<])(?:~|\$\{{?HOME\}}?|/(?:{_ROOTS}))/{_REST}"
+)
+"""File URLs, Windows and network paths (a blank may stand in a folder's name), those below a home folder, and absolute
+ones below the usual roots."""
 _TOKEN = re.compile(r"[^\s\"'`,;，。；、<>（）()]+")
 _NO_KEYS = frozenset({"Public IP (ipv4)", "Secret Keyword", "Hex High Entropy String", "Base64 High Entropy String"})
 """Detectors that are left out: an address is no key, and the others are the patterns above."""
@@ -56,6 +75,7 @@ class Masker:
                 'masking needs phonenumbers and detect-secrets; install the extra: pip install "recallbench[logs]" '
                 '(in a checkout: pip install -e ".[logs]")'
             ) from None
+        regions = [one.upper() for one in regions]
         unknown = [one for one in regions if one not in phonenumbers.SUPPORTED_REGIONS]
         if unknown:
             raise InputError(f"unknown region {unknown[0]!r}; give a two-letter country code such as CN")
@@ -67,6 +87,8 @@ class Masker:
 
     def __call__(self, text: str) -> str:
         """The text with marks. Of overlapping finds the one that begins first counts, the longest of these."""
+        if len(text) >= 1000:
+            text = _LONG.sub(lambda found: self._mark("key", found[0]), text)
         out, end = [], 0
         for start, stop, kind in sorted(self._found(text), key=lambda one: (one[0], -one[1])):
             if start >= end and stop > start:
@@ -91,6 +113,8 @@ class Masker:
             yield start, stop, "key"
         for found in _PATH.finditer(text):
             yield *found.span(), "path"
+        for found in _NUMBER.finditer(text):
+            yield *found.span(), "number"
         if any("0" <= char <= "9" for char in text):
             for region in self._regions:
                 for number in self._matcher(text, region):
@@ -99,10 +123,8 @@ class Masker:
     def _keys(self, text: str) -> Iterator[Span]:
         yield from (found.span() for found in _PRIVATE_KEY.finditer(text))
         yield from (found.span("value") for found in _NAMED.finditer(text))
-        for found in _RANDOM.finditer(text):
-            value = found[0]
-            if re.fullmatch(r"[0-9a-fA-F]+", value) or (value != value.lower() and value != value.upper()):
-                yield found.span()
+        yield from (found.span() for found in _PREFIXED.finditer(text))
+        yield from (found.span() for found in _RANDOM.finditer(text) if _by_chance(found[0]))
         place = 0
         for line in text.splitlines(keepends=True):
             for value in {secret for service in self._services for secret in service(line)}:
@@ -111,6 +133,13 @@ class Masker:
                     yield _whole(text, place + start, place + start + len(value))
                     start = line.find(value, start + len(value))
             place += len(line)
+
+
+def _by_chance(value: str) -> bool:
+    """Words joined by hyphens or slashes are not; hexadecimal digits, mixed case, and letters among digits are."""
+    if re.fullmatch(r"[0-9a-fA-F]+", value) or (value != value.lower() and value != value.upper()):
+        return True
+    return value.isalnum() and sum(char.isdigit() for char in value) > 1 and not value.isdigit()
 
 
 def _whole(text: str, start: int, stop: int) -> Span:
