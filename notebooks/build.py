@@ -1,12 +1,12 @@
 """Make the notebooks from their Markdown twins, or check that they are what the twins make.
 
     python notebooks/build.py [NAME…]            execute from clean and write NAME.ipynb
-    python notebooks/build.py --check [NAME…]    execute from clean and compare with NAME.ipynb; exit code 1 if they differ
+    python notebooks/build.py --check [NAME…]    execute from clean and compare; exit code 1 if something differs
 
 A twin `NAME.md` is what people write and read diffs of (Jupytext); `NAME.ipynb` is the same with its output. The check
-wants the same cells, no error, nothing on standard error, no path of a machine, no text of the LoCoMo data, and the same
-printed output and tables. Images are not compared: their bytes depend on fonts. Without the LoCoMo data (environment
-variable RECALLBENCH_DATA) the cells on it skip themselves, and outputs are not compared either.
+wants the same cells, no error, nothing on standard error, no path of a machine, no text of the LoCoMo data, and the
+same printed output and tables. Images are not compared: their bytes depend on fonts. Without the LoCoMo data
+(environment variable RECALLBENCH_DATA) the cells on it skip themselves, and outputs are not compared either.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def executed(path: Path) -> Any:
             timeout=SECONDS,
             kernel_name="python3",
             record_timing=False,
+            extra_arguments=["--log-level=ERROR"],
             resources={"metadata": {"path": str(HERE)}},
         )
         client.execute()
@@ -157,9 +158,7 @@ def main() -> int:
 
     texts, whole = locomo_texts(), bool(os.environ.get("RECALLBENCH_DATA"))
     if not whole and not options.check:
-        raise SystemExit(
-            "set RECALLBENCH_DATA to the folder of locomo10.json: notebooks are committed with all cells run"
-        )
+        raise SystemExit("set RECALLBENCH_DATA to the folder of locomo10.json: notebooks are kept with all cells run")
     bad = 0
     for path in twins(options.names):
         start, target = time.perf_counter(), path.with_suffix(".ipynb")

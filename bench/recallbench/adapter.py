@@ -34,7 +34,7 @@ def serve(system: Any) -> None:
 
     system: an object with `name` and `search(question, top_k)` or `inject(question, top_k)`, which return a list of
     hits or `{"hits": […], "trace": {…}}`. Where there are such attributes: `version`, `capacity`, `capabilities`
-    (default: search and inject where they are methods), `reset(corpus)`, `index(memories)`, `index_done()`,
+    (default: search, inject and scenario where they are methods), `reset(corpus)`, `index(memories)`, `index_done()`,
     `configure(config)`, `scenario(message)`. A method that raises fails the one request. `system.embed` is set to a
     function that gives the embeddings of a list of texts, as the harness gives them (capability `vectors`).
 
@@ -142,7 +142,7 @@ class _Server:
         system = self._system
         able = getattr(system, "capabilities", None)
         if able is None:
-            able = [name for name in _SEARCHES if hasattr(system, name)]
+            able = [name for name in (*_SEARCHES, "scenario") if hasattr(system, name)]
         capacity = getattr(system, "capacity", None)
         return {
             "protocol": PROTOCOL,

@@ -30,6 +30,10 @@ function bm25(query) {
 }
 
 const cosine = (a, b) => (a && b ? a.reduce((s, x, i) => s + x * b[i], 0) / (Math.hypot(...a) * Math.hypot(...b)) : 0);
+const merge = (first, scores) => {
+  const seen = new Set(first.map(([, i]) => i));
+  return [...first, ...ranking(scores).filter(([, i]) => !seen.has(i))];
+};
 const ranking = (scores) => scores.map((s, i) => [s, i]).filter(([s]) => s > 0).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
 
 serve({
@@ -52,7 +56,10 @@ serve({
     for (const list of Object.values(lists)) {
       list.forEach(([, i], place) => (fused[i] += 1 / ((settings.k ?? K) + place + 1)));
     }
-    const hits = ranking(fused).slice(0, topK).map(([score, i]) => ({ id: memories[i].id, score }));
+    // What holds the question as it stands: alone in mode keyword, in front in the old recipe `blend`.
+    const held = ranking(memories.map((one) => (one.text.toLowerCase().includes(question.text.toLowerCase()) ? 1 : 0)));
+    const rows = settings.mode === "keyword" ? held : settings.recipe === "blend" ? merge(held, fused) : ranking(fused);
+    const hits = rows.slice(0, topK).map(([score, i]) => ({ id: memories[i].id, score }));
     return { hits, trace: { bm25: lists.bm25.map(([, i]) => memories[i].id) } };
   },
 });

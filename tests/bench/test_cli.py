@@ -218,7 +218,7 @@ def test_a_label_that_names_no_memory(tmp_path: Path, capsys: pytest.CaptureFixt
         (["--measure", "nDGC@5"], "nDGC"),
         (["--measure", "R@0"], "R@0"),
         (["--system", "rrf-k6"], "unknown recipe 'rrf-k6'"),
-        (["--system", "recipe:"], "names no recipe"),
+        (["--system", "recipe:"], "nothing stands after recipe:"),
         (["--baseline", "rrf-k60"], "not among the systems"),
         (["--by", "colour"], "unknown grouping"),
         (["--split", "train"], "train"),

@@ -221,3 +221,25 @@ def test_an_adapter_is_not_written_over_another_file(tmp_path: Path, capsys: Cap
     assert (tmp_path / "recallbench.mjs").read_text() == "mine"
     assert _run(["systems", "adapter", "javascript", str(tmp_path), "--force"]) == 0
     assert "PROTOCOL" in (tmp_path / "recallbench.mjs").read_text(encoding="utf-8")
+
+
+@needs_node
+def test_the_check_in_the_documentation_is_what_the_command_prints(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8")
+    block = page.partition("<!-- check: examples/javascript/plugin.mjs -->\n```\n")[2].partition("\n```")[0]
+    command, _, printed = block.partition("\n")
+    assert command == '$ recallbench systems check "stdio:node examples/javascript/plugin.mjs"'
+    assert _run(["systems", "check", "stdio:node examples/javascript/plugin.mjs"]) == 0
+    assert capsys.readouterr().out.strip() == printed
+
+
+def test_every_setting_is_documented() -> None:
+    from recallbench.systems.settings import KINDS, keys_of
+
+    page = (ROOT / "docs" / "systems.md").read_text(encoding="utf-8")
+    table = page.partition("| key | of | default | |")[2]
+    missing = {key for kind in KINDS for key in keys_of(kind) if f"`{key}`" not in table}
+    assert missing == set()

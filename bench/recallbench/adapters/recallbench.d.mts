@@ -66,7 +66,7 @@ type Maybe<T> = T | Promise<T>;
 export interface System {
   name: string;
   version?: string;
-  /** Default: `search` and `inject` where they are methods. Others: `session`, `vectors`, `clock`. */
+  /** Default: `search`, `inject` and `scenario` where they are methods. Others: `session`, `vectors`, `clock`. */
   capabilities?: string[];
   /** The most rows that it ever returns. */
   capacity?: number;

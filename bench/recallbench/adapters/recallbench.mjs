@@ -22,7 +22,7 @@ export function serve(system) {
   const operations = {
     hello: async ({ protocol }) => {
       if (protocol !== PROTOCOL) throw new Error(`this adapter speaks protocol ${PROTOCOL}, not ${protocol}`);
-      const capabilities = system.capabilities ?? Object.keys(SEARCHES).filter((name) => system[name]);
+      const capabilities = system.capabilities ?? ["search", "inject", "scenario"].filter((name) => system[name]);
       return { protocol: PROTOCOL, name: system.name, version: system.version ?? "", capabilities, ...capacity(system) };
     },
     reset: async ({ corpus }) => void (await system.reset?.(corpus, context)),

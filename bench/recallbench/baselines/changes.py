@@ -36,6 +36,11 @@ class Changes:
     labels: Difference
 
 
+def counted(count: int, what: str) -> str:
+    """`1 question`, `2 questions`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 def changes(baseline: Baseline, labelled: LabelledSet) -> Changes:
     """Every difference between the set of a baseline and a set; none where the whole-set hashes are equal."""
     nothing = Difference((), (), ())
@@ -93,10 +98,10 @@ def places_of(baseline: Baseline, labelled: LabelledSet, where: str) -> tuple[li
     if found.labels:
         names = found.labels.changed
         notes.append(
-            f"labels of {len(names)} questions have changed since the baseline was saved ({listed(names)}): "
+            f"labels changed since the baseline was saved, of {counted(len(names), 'question')} ({listed(names)}): "
             "it is scored anew from its stored lists"
         )
     left = len(found.questions.gone)
     if left:
-        notes.append(f"{left} questions of the baseline are not asked now, and are left out")
+        notes.append(f"{counted(left, 'question')} of the baseline left out: not asked now")
     return [order[question.id] for question in labelled.questions], notes

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recallbench.baselines.changes import Changes, Difference, changes
+from recallbench.baselines.changes import Changes, Difference, changes, counted
 from recallbench.baselines.model import Baseline, run_of
 from recallbench.datasets.jsonl import listed
 from recallbench.datasets.model import LabelledSet
@@ -49,11 +49,11 @@ class Checked:
             if difference
         ]
         out += [
-            f"{system}: {measure}: {len(names)} stored values are not what the lists give now ({listed(names)})"
+            f"{system}: {measure}: {counted(len(names), 'stored value')} not what the lists give now ({listed(names)})"
             for (system, measure), names in self.values.items()
         ]
         out += [
-            f"{system}: answers {len(names)} questions with other lists now ({listed(names)})"
+            f"{system}: answers {counted(len(names), 'question')} with other lists now ({listed(names)})"
             for system, names in self.answers.items()
         ]
         return out

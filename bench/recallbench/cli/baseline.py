@@ -57,6 +57,7 @@ def save(**options: Any) -> int:
     A folder that holds a baseline is replaced, whole or not at all; it stays as it is where the answers are the same.
     Exit code 2 if a trust check fails: such answers are no baseline.
     """
+    from recallbench.baselines.changes import counted
     from recallbench.baselines.files import save as write
     from recallbench.baselines.model import baseline_of
     from recallbench.baselines.revision import current_commit
@@ -85,7 +86,8 @@ def save(**options: Any) -> int:
     made = baseline_of(evaluation, policy.query, manifest["versions"], manifest["machine"], current_commit())
     fresh = write(made, out)
     told = "written" if fresh else "holds the same answers already, and stays as it is"
-    click.echo(f"{out}: {told} ({len(runs)} systems, {len(labelled.questions)} questions)")
+    size = f"{counted(len(runs), 'system')}, {counted(len(labelled.questions), 'question')}"
+    click.echo(f"{out}: {told} ({size})")
     return 0
 
 
@@ -126,6 +128,7 @@ def check(folder: Path | None, as_json: bool, **options: Any) -> int:
 
     Exit codes: 0 nothing has changed; 1 something has, and a gate still takes it; 2 a gate refuses it.
     """
+    from recallbench.baselines.changes import counted
     from recallbench.baselines.check import check as compare
     from recallbench.baselines.files import load
     from recallbench.cli.show import print_json
@@ -140,7 +143,8 @@ def check(folder: Path | None, as_json: bool, **options: Any) -> int:
         for line in found.lines():
             click.echo(line)
         if found.same:
-            click.echo(f"{len(held.systems)} systems, {len(held.questions)} questions: nothing has changed")
+            size = f"{counted(len(held.systems), 'system')}, {counted(len(held.questions), 'question')}"
+            click.echo(f"{size}: nothing has changed")
     return 0 if found.same else 1 if found.usable else 2
 
 

@@ -59,15 +59,17 @@ def make(runs: tuple[Path, ...], **options: Any) -> None:
     """
     from recallbench.reports.html import report_html
     from recallbench.reports.inputs import read_scenarios, read_sweep
+    from recallbench.reports.load import run_folders
     from recallbench.reports.merge import load_runs
     from recallbench.reports.section import sections
     from recallbench.reports.write import folder_names, write_badge, write_markdown, write_text
     from recallstack.errors import InputError
 
     if not any(options[name] for name in ("html", "markdown", "badge")):
-        if len(runs) != 1 or not (runs[0] / "manifest.json").is_file():
+        folders = run_folders(runs)
+        if len(folders) > 1:
             raise InputError("several runs and no place for the report; give --html FILE or --markdown FOLDER")
-        options["html"] = runs[0] / "report.html"
+        options["html"] = folders[0] / "report.html"
     scenarios = read_scenarios(options["scenarios"]) if options["scenarios"] else ()
     sweeps = [read_sweep(path) for path in options["sweeps"]]
     found = sections(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from recallbench.cli.system_options import system_options
 
 if TYPE_CHECKING:
     from recallbench.scenarios.base import Implementation
@@ -99,8 +103,10 @@ def show(name: str, folders: tuple[Path, ...]) -> None:
     default="reference",
     show_default=True,
     metavar="SPEC",
-    help="`reference`, or `python:MODULE:NAME`, an object of yours with the methods of an implementation.",
+    help="`reference`; `stdio:COMMAND` or the name of a configured system; `python:MODULE:NAME`, an object of yours "
+    "with the methods of an implementation.",
 )
+@system_options
 @click.option(
     "--variant",
     type=click.Choice(["fixed", "legacy", "both"]),
@@ -115,13 +121,17 @@ def run(names: tuple[str, ...], **options: Any) -> int:
     """Run scenarios and print the matrix. Exit code 1 if any fails."""
     from recallbench.cli.show import print_json, progress
     from recallbench.scenarios import engine, render
+    from recallbench.systems.loops import ended_by_sigterm
 
     chosen = _chosen(options["folders"], options["systems"], names)
-    implementation = _implementation(options["implementation"])
     variants: tuple[Literal["fixed", "legacy"], ...] = ("fixed", "legacy")
     if options["variant"] != "both":
         variants = (options["variant"],)
-    with progress("scenarios", len(chosen) * len(variants)) as step:
+    with (
+        progress("scenarios", len(chosen) * len(variants)) as step,
+        ended_by_sigterm(),
+        closing(_implementation(options)) as implementation,
+    ):
         results = engine.run(chosen, implementation, variants, lambda one: step(one.scenario.id))
     if options["as_json"]:
         print_json(render.values(results))
@@ -164,10 +174,22 @@ def mutants(folders: tuple[Path, ...], systems: tuple[str, ...], as_json: bool) 
     return 1 if left else 0
 
 
-def _implementation(spec: str) -> Implementation:
+def _implementation(options: Mapping[str, Any]) -> Implementation:
+    from recallbench.cli.system_options import configured_of, overrides_of
     from recallbench.scenarios.implementations import implementation_of
 
-    return implementation_of(spec)
+    return implementation_of(options["implementation"], configured_of(options), overrides_of(options))
+
+
+@contextlib.contextmanager
+def closing(implementation: Implementation) -> Iterator[Implementation]:
+    """The implementation; what it has started is ended."""
+    try:
+        yield implementation
+    finally:
+        close = getattr(implementation, "close", None)
+        if close is not None:
+            close()
 
 
 def _write(path: Path, text: str) -> None:

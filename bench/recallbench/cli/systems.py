@@ -10,7 +10,7 @@ import click
 from recallbench.cli.system_options import system_options
 
 if TYPE_CHECKING:
-    from recallbench.systems.check import Finding
+    from recallbench.systems.check_talk import Finding
 
 
 @click.group()

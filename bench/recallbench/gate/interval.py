@@ -31,6 +31,10 @@ Float = NDArray[np.float64]
 
 FEW_QUESTIONS = 10
 """Fewer questions decide nothing, unless nothing differs (choice: a t interval of a handful is a guess)."""
+REACH = 2.5
+"""The most half-widths of Student's t that Hall's end may be away. His cubic is flat where the skewness of a few
+questions is extreme, and without a bound its end runs off to where no other interval is (choice: the least bound that
+leaves the truth table as it is)."""
 _EDGE = 1e-9
 """How near the score test goes to the edge of what the differences can average to, in units of their range."""
 
@@ -105,7 +109,10 @@ def ends(units: Units, level: float) -> list[tuple[float, float]]:
     score = _Score(units)
     return [
         (mean - quantile * error, mean + quantile * error),
-        (mean - _untransformed(quantile, skew) * error, mean - _untransformed(-quantile, skew) * error),
+        (
+            mean - min(_untransformed(quantile, skew), REACH * quantile) * error,
+            mean - max(_untransformed(-quantile, skew), -REACH * quantile) * error,
+        ),
         (score.end(quantile, -1), score.end(quantile, +1)),
     ]
 

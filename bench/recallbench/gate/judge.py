@@ -144,8 +144,10 @@ def judge(
         *(outcome for outcome, _ in margins),
         *limit_outcomes(evaluation, pairs, policy),
         *latency_outcomes(evaluation, pairs, policy, family, same_machine),
-        *scenario_outcomes(policy),
     ]
+    found, by_category = _flips(evaluation, pairs, outcomes), _categories(evaluation, pairs, policy.level)
+    seconds = time.perf_counter() - begun
+    outcomes += scenario_outcomes(policy)
     unjudged = dict.fromkeys(hit for _, hits in margins for hit in hits)
     return GateResult(
         combined(outcomes),
@@ -154,11 +156,11 @@ def judge(
         tuple(pairs),
         against,
         policy,
-        tuple(_flips(evaluation, pairs, outcomes)),
-        tuple(_categories(evaluation, pairs, policy.level)),
+        tuple(found),
+        tuple(by_category),
         tuple(unjudged),
         tuple(notes),
-        time.perf_counter() - begun,
+        seconds,
     )
 
 

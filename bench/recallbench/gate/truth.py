@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recallbench.gate.interval import transformed
+from recallbench.gate.interval import REACH, transformed
 
 Float = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -140,10 +140,10 @@ def _decided(sums: Float, sizes: Float, value: float, level: float) -> tuple[Fla
     error = np.sqrt(count * count / (count - 1)) * safe
     t = np.where(varies, u.sum(axis=1) / error, _sure(u))
     skew = np.mean(residuals**3, axis=1) / safe**3 / np.sqrt(count)
-    with np.errstate(invalid="ignore"):
-        hall = np.where(varies, transformed(t, skew), t)
-    score = _score(u)
-    quantile = float(stats.t.ppf(0.5 + level / 2, count - 1))
+    score, quantile = _score(u), float(stats.t.ppf(0.5 + level / 2, count - 1))
+    near = varies & (np.abs(t) <= REACH * quantile)
+    hall = np.where(near, transformed(np.where(near, t, 0.0), skew), np.copysign(np.inf, t))
+    hall = np.where(t == 0, 0.0, hall)
     least, most = np.minimum(np.minimum(t, hall), score), np.maximum(np.maximum(t, hall), score)
     return least > quantile, most < -quantile
 

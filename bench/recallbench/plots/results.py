@@ -82,9 +82,9 @@ def plot_differences(
             one_of(name, list(dict.fromkeys(rows["measure"])), "measure")
         rows = rows[rows["measure"].isin(named)]
         shown = [column for column in ("dataset", "group", "measure") if rows[column].nunique() > 1] or ["measure"]
-        rows = rows.assign(
-            row=[" · ".join(str(one) for one in each if one) for each in rows[shown].to_numpy().tolist()]
-        )
+        names = [" · ".join(str(one) for one in each if one) for each in rows[shown].to_numpy().tolist()]
+        sizes = [f" ({n})" if group else "" for n, group in zip(rows["n"], rows["group"], strict=True)]
+        rows = rows.assign(row=[name + size for name, size in zip(names, sizes, strict=True)])
         return whiskers(rows, "row", rows["row"].tolist(), title=f"{result.new} minus {result.old}", zero=True)
     table = result.compare(by)
     measure = one_of(measure, list(dict.fromkeys(table["measure"])), "measure")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from recallbench.sweep_maps import Cell, Split, SweepMap
     from recallstack.specs import ChannelName
 
+COLUMNS = 40
+"""Values of k that a map draws at most."""
+
 
 def plot_map(
     found: SweepMap,
@@ -28,7 +31,7 @@ def plot_map(
     """A map over k (log scale) and pool depth. measure: None is the first.
 
     against: a cell or a channel: colours then show the paired difference to it, blue above 0, red below. marks: cells
-    that get a ring; the best one always gets a dot.
+    that get a ring; the best one always gets a dot. Of many values of k those are drawn that lie evenly on that scale.
 
     >>> from recallbench import sweep_map
     >>> found = sweep_map("mneme-memories", measures=["nDCG@5"], k=(1, 60), pools=(20, 100))
@@ -37,10 +40,12 @@ def plot_map(
     """
     alt = altair()
     measure = found.measures[0] if measure is None else measure
+    drawn = _spread(found.k)
     frame = found.table(measure, split, against)
-    edges, depths = _edges(found.k), _edges(found.pools)
-    frame["k_end"] = frame["k"].map(dict(zip(found.k, edges[1:], strict=True)))
-    frame["k_start"] = frame["k"].map(dict(zip(found.k, edges[:-1], strict=True)))
+    frame = frame[frame["k"].isin(drawn)]
+    edges, depths = _edges(drawn), _edges(found.pools)
+    frame["k_end"] = frame["k"].map(dict(zip(drawn, edges[1:], strict=True)))
+    frame["k_start"] = frame["k"].map(dict(zip(drawn, edges[:-1], strict=True)))
     frame["pool_start"] = frame["pool"].map(dict(zip(found.pools, depths[:-1], strict=True)))
     frame["pool_end"] = frame["pool"].map(dict(zip(found.pools, depths[1:], strict=True)))
     value = "mean" if against is None else "difference"
@@ -91,6 +96,12 @@ def _points(found: SweepMap, cells: Sequence[Cell], filled: bool) -> Chart:
         .encode(x="k:Q", y="pool:Q")
     )
     return chart
+
+
+def _spread(values: Sequence[float]) -> list[float]:
+    """At most COLUMNS of the values, evenly on the log scale, both ends among them."""
+    wanted = np.geomspace(values[0], values[-1], COLUMNS)
+    return sorted({min(values, key=lambda one: abs(np.log(one / at))) for at in wanted})
 
 
 def _edges(values: Sequence[float]) -> list[float]:

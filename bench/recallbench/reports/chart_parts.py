@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from recallbench.reports.safe import clipped, visible
 from recallbench.reports.words import say
 
 Spec = dict[str, Any]
 
 BLUE, ORANGE, GREY, GREEN, RED = "#3b7dd8", "#d9771e", "#8a94a3", "#2f9e67", "#d1493f"
 """Each has a contrast of at least 3 to 1 against white and against the dark page (WCAG 2.2, 1.4.11)."""
+LONGEST_NAME = 60
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Name -> what a chart writes for it: visible, not too long, different for different names.
+
+    Vega puts names into expressions that it parses, so that a line separator in one would break the chart.
+    """
+    out: dict[str, str] = {}
+    for name in names:
+        label = start = clipped(visible(name), LONGEST_NAME)
+        count = 1
+        while label in out.values():
+            count += 1
+            label = f"{start} ({count})"
+        out[name] = label
+    return out
 
 
 def tips(lang: str, **fields: str | tuple[str, str]) -> list[Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from recallbench.reports.chart_parts import BLUE, GREEN, GREY, ORANGE, RED, Spec, sized, tips
+from recallbench.reports.chart_parts import BLUE, GREEN, GREY, ORANGE, RED, Spec, short_names, sized, tips
 from recallbench.reports.figures import number, spread
 from recallbench.reports.inputs import Sweep
 from recallbench.reports.losses import Waterfall
+from recallbench.reports.safe import visible
 from recallbench.reports.section import Section
 from recallbench.reports.standing import Standing
 from recallbench.reports.words import outcome, say
@@ -28,9 +29,10 @@ def forest(held: Standing, lang: str) -> Spec:
     import altair as alt
 
     words = {tone: say(tone).in_(lang) for tone in TONES}
+    names = short_names(held.order)
     rows = [
         {
-            "system": name + (f" ({say('base').in_(lang)})" if name == held.baseline else ""),
+            "system": names[name] + (f" ({say('base').in_(lang)})" if name == held.baseline else ""),
             "mean": interval.mean,
             "low": interval.low,
             "high": interval.high,
@@ -64,9 +66,10 @@ def pareto(section: Section, kind: str, lang: str) -> Spec:
 
     held, cost = section.held, next(one for one in section.costs if one.kind == kind)
     words = {True: say("c.front").in_(lang), False: say("c.other").in_(lang)}
+    names = short_names(held.order)
     rows = [
         {
-            "system": name,
+            "system": names[name],
             "cost": value,
             "mean": held.means[name, held.primary].mean,
             "front": name in cost.front,
@@ -77,7 +80,8 @@ def pareto(section: Section, kind: str, lang: str) -> Spec:
     ]
     x = alt.X("cost:Q", title=say(f"cost.{kind}").in_(lang), axis=alt.Axis(tickCount=8))
     y = alt.Y("mean:Q", title=held.primary, scale=alt.Scale(zero=False, nice=True))
-    of_front = alt.InlineData(values=[next(r for r in rows if r["system"] == name) for name in cost.front])
+    on_front = [next(row for row in rows if row["system"] == names[name]) for name in cost.front]
+    of_front = alt.InlineData(values=on_front)
     points = (
         alt.Chart(alt.InlineData(values=[{**row, "front": words[bool(row["front"])]} for row in rows]))
         .mark_point(filled=True, size=70, opacity=0.9)
@@ -96,10 +100,9 @@ def pareto(section: Section, kind: str, lang: str) -> Spec:
         )
     )
     line = alt.Chart(of_front).mark_line(color=GREEN, interpolate="step-after", opacity=0.6).encode(x=x, y=y)
-    named = _spaced([next(row for row in rows if row["system"] == name) for name in cost.front])
-    names = alt.Chart(alt.InlineData(values=named)).encode(x=x, y=y, text="label:N")
-    at_left = names.mark_text(align="left", dx=7, dy=-8, limit=LABEL).transform_filter(alt.datum.left)
-    at_right = names.mark_text(align="right", dx=7, dy=-10, limit=LABEL).transform_filter(~alt.datum.left)
+    labels = alt.Chart(alt.InlineData(values=_spaced(on_front))).encode(x=x, y=y, text="label:N")
+    at_left = labels.mark_text(align="left", dx=7, dy=-8, limit=LABEL).transform_filter(alt.datum.left)
+    at_right = labels.mark_text(align="right", dx=7, dy=-10, limit=LABEL).transform_filter(~alt.datum.left)
     return sized(alt.layer(line, points, at_left, at_right), 320)
 
 
@@ -139,7 +142,7 @@ def waterfalls(all_: Sequence[Waterfall], lang: str) -> list[Spec]:
 def _steps(one: Waterfall, lang: str) -> list[dict[str, Any]]:
     return [
         {
-            "stage": say("w.all").in_(lang) if not name else outcome(name).in_(lang),
+            "stage": say("w.all").in_(lang) if not name else visible(outcome(name).in_(lang)),
             "from": start,
             "to": end,
             "count": end - start,
@@ -178,10 +181,11 @@ def groups(section: Section, by: str, lang: str) -> Spec:
     found = [cell for cell in section.groups[by] if cell.measure == held.primary and cell.interval.n]
     largest = {cell.group: cell.interval.n for cell in found if cell.system == held.best}
     order = sorted(largest, key=lambda name: -largest[name])[:MOST_GROUPS]
+    names, labels = short_names(systems), short_names(order)
     rows = [
         {
-            "group": f"{cell.group} ({cell.interval.n})",
-            "system": cell.system,
+            "group": f"{labels[cell.group]} ({cell.interval.n})",
+            "system": names[cell.system],
             "mean": cell.interval.mean,
             "low": cell.interval.low,
             "high": cell.interval.high,
@@ -198,12 +202,12 @@ def groups(section: Section, by: str, lang: str) -> Spec:
             title=None,
             axis=alt.Axis(labelLimit=LABEL),
         ),
-        yOffset=alt.YOffset("system:N", sort=systems),
+        yOffset=alt.YOffset("system:N", sort=list(names.values())),
         color=alt.Color(
             "system:N",
             title=None,
-            sort=systems,
-            scale=alt.Scale(domain=systems, range=[GREEN, ORANGE][: len(systems)]),
+            sort=list(names.values()),
+            scale=alt.Scale(domain=list(names.values()), range=[GREEN, ORANGE][: len(systems)]),
             legend=alt.Legend(orient="top", labelLimit=LABEL),
         ),
         tooltip=tips(lang, system="system", value="group", measure=(held.primary, "shown")),

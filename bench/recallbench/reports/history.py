@@ -14,7 +14,7 @@ from typing import Any
 
 from recallbench.measures import parse_measure
 from recallbench.reports import charts, images
-from recallbench.reports.chart_parts import Spec
+from recallbench.reports.chart_parts import Spec, short_names
 from recallbench.reports.figures import bounds, number
 from recallbench.reports.html import page
 from recallbench.reports.payload import packed
@@ -192,16 +192,17 @@ def _shown(points: Sequence[Point]) -> list[str]:
 def _trend(points: Sequence[Point], measure: str, lang: str) -> Spec:
     rows, part = [], 0
     breaks = changed(points)
+    names = short_names(_shown(points))
     for point in points:
         part += point.revision in breaks
-        for system in _shown(points):
+        for system, label in names.items():
             one = point.at.get((system, measure))
             if one is not None and one.n:
                 rows.append(
                     {
                         "revision": point.revision,
-                        "system": system,
-                        "part": f"{system} {part}",
+                        "system": label,
+                        "part": f"{label} {part}",
                         "mean": one.mean,
                         "low": one.low,
                         "high": one.high,

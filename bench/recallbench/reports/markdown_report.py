@@ -124,7 +124,8 @@ def _checks(view: View, lang: Lang) -> str:
         where = f" {markdown(one['system'])}:" if one["system"] else ""
         level = say(f"k.level.{one['level']}").in_(lang)
         lines.append(f"- **{level}** ({one['name']}){where} {markdown(one['message'])}")
-    return "\n".join(lines if view["checks"] else [say("k.none").in_(lang)])
+    shown = lines if view["checks"] else [say("k.none").in_(lang)]
+    return "\n".join([*shown, "", markdown(view["passed"].in_(lang))])
 
 
 def _power(view: View, lang: Lang) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recallbench.evaluation import Evaluation
 from recallbench.reports.load import StoredRun, load_run, run_folders
 from recallstack.errors import InputError
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 from recallbench.reports.load import StoredRun
 from recallbench.runs import VARYING, hidden, manifest_spec, published
+
+_PATH = re.compile(r"(/|\.{1,2}/|~|[A-Za-z]:[\\/])|.*\\")
 
 
 def public(run: StoredRun) -> StoredRun:
@@ -21,7 +24,7 @@ def public(run: StoredRun) -> StoredRun:
         evaluation = published(evaluation)
         manifest["systems"] = {name: manifest_spec(spec, True) for name, spec in manifest["systems"].items()}
     names = {name: safe_name(name) for name in manifest["systems"]}
-    manifest["systems"] = {names[name]: spec for name, spec in manifest["systems"].items()}
+    manifest["systems"] = {names[name]: _without_paths(spec) for name, spec in manifest["systems"].items()}
     manifest["settings"] = _settings(manifest["settings"], names)
     manifest["published"] = True
     evaluation = replace(
@@ -30,9 +33,29 @@ def public(run: StoredRun) -> StoredRun:
             replace(one, system=names[one.system], spec=manifest["systems"][names[one.system]])
             for one in evaluation.runs
         ),
-        checks=tuple(replace(one, system=names.get(one.system, one.system)) for one in evaluation.checks),
+        checks=tuple(
+            replace(one, system=names.get(one.system, one.system), message=_renamed(one.message, names))
+            for one in evaluation.checks
+        ),
     )
     return replace(run, evaluation=evaluation, manifest=manifest, texts={}, latency={})
+
+
+def _renamed(message: str, names: dict[str, str]) -> str:
+    """A message of a check with the systems that it names under their new names."""
+    for name in sorted(names, key=len, reverse=True):
+        if names[name] != name:
+            message = message.replace(name, names[name])
+    return message
+
+
+def _without_paths(value: Any) -> Any:
+    """A part of a spec with every path of a machine hashed; `owner/model` is the name of a model and stays."""
+    if isinstance(value, dict):
+        return {key: _without_paths(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_paths(one) for one in value]
+    return hidden(value) if isinstance(value, str) and _PATH.match(value) else value
 
 
 def safe_name(name: str) -> str:

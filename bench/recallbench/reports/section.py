@@ -21,7 +21,7 @@ GROUPED = ("category", "lang", "split", "corpus")
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """One run of a report. groups: grouping -> cells of all systems and measures, where there are two groups or more."""
+    """One run of a report. groups: grouping -> cells of all systems and measures, if there are two groups or more."""
 
     run: StoredRun
     held: Standing

@@ -9,9 +9,9 @@ import numpy as np
 from recallbench.aggregate import clusters_of
 from recallbench.reports.figures import bounds, fine, number, percent, probability, spread
 from recallbench.reports.standing import Standing, resolutions
-from recallbench.reports.words import Both, listed, outcome, say
+from recallbench.reports.words import Both, listed, outcome, say, words
 from recallbench.stats import FEW_CLUSTERS, Interval, mean_interval
-from recallbench.trust import JUDGED_ENOUGH
+from recallbench.trust import JUDGED_ENOUGH, Check
 
 GUARDS = ("Leak", "Stale", "Abstain")
 """Measures that may not get worse unseen while the primary one gets better."""
@@ -96,6 +96,11 @@ def _figures(held: Standing) -> list[Figure]:
             other = say("n.other", base=second, value=number(held.means[second, harm].mean))
             detail = Both(f"{detail.en}; {other.en}", f"{detail.zh}；{other.zh}")
         out.append(Figure(number(mine.mean), say("n.harm", measure=harm), detail))
+    else:
+        found = resolutions(held)[0]
+        if found.detectable is not None:
+            detail = say("n.power", measure=held.primary, pairs=found.differ)
+            out.append(Figure(fine(found.detectable[0]), say("n.finds"), detail))
     return out
 
 
@@ -113,7 +118,7 @@ def _interval(interval: Interval, signed: bool = False) -> Both:
 
 def _sure(held: Standing) -> list[Both]:
     best, own = held.best, held.means[held.best, held.primary]
-    out = [Both(one.message, one.message) for one in held.evaluation.checks if one.level == "error"]
+    out = [_error(one) for one in held.evaluation.checks if one.level == "error"]
     out += _guards(held)
     if held.tied:
         out.append(say("s.tied", best=best, n=own.n, names=listed(held.tied)))
@@ -141,6 +146,12 @@ def worse_guards(held: Standing) -> list[str]:
         return []
     changes = {name: held.to_reference[held.best, name] for name in _measures(held) if name.startswith(GUARDS)}
     return [name for name, change in changes.items() if change.n and change.high < 0]
+
+
+def _error(check: Check) -> Both:
+    """What made the run invalid; the message of a check is English."""
+    meaning = words().get(f"check.{check.name}")
+    return Both(check.message, check.message if meaning is None else f"{meaning.zh}：{check.message}")
 
 
 def _guards(held: Standing) -> list[Both]:

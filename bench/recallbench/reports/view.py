@@ -52,6 +52,7 @@ def section_view(section: Section, report_command: str) -> View:
         "waterfall": _waterfall(section),
         "sweep": section.sweep and say("h.note", measure=section.sweep.measure, sentence=section.sweep.sentence),
         "checks": [_check(one) for one in section.run.evaluation.checks],
+        "passed": _passed(section),
         "power": _power(section),
         "reproduce": _reproduce(section, report_command),
     }
@@ -170,6 +171,14 @@ def _check(check: Any) -> View:
         "message": check.message,
         "meaning": words().get(f"check.{check.name}"),
     }
+
+
+def _passed(section: Section) -> Both:
+    """The known checks that had nothing to say of this run."""
+    said = {one.name for one in section.run.evaluation.checks}
+    silent = [text for key, text in words().items() if key.startswith("check.") and key[6:] not in said]
+    names = Both("; ".join(one.en for one in silent), "；".join(one.zh for one in silent))
+    return say("k.passed", names=names)
 
 
 def _power(section: Section) -> View | None:

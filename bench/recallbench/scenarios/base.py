@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from recallbench.scenarios.model import Given, Switch
 
@@ -42,6 +42,22 @@ class Running(Protocol):
 
     async def close(self) -> None:
         """The scenario is over; nothing may be left behind."""
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A scenario in progress that has to be told when time passes; others see the loop's clock."""
+
+    async def advance(self, ms: float) -> None:
+        """So much virtual time has passed."""
+
+
+@runtime_checkable
+class Named(Protocol):
+    """An implementation that wants to know which scenario comes next."""
+
+    def begins(self, scenario: str) -> None:
+        """The id of the scenario that `start` is about to begin."""
 
 
 class Implementation(Protocol):

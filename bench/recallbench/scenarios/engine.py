@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from recallbench.scenarios.base import Implementation, Running
+from recallbench.scenarios.base import Clocked, Implementation, Named, Running
 from recallbench.scenarios.expectations import Failure, failures
 from recallbench.scenarios.model import Scenario, Switch
 from recallbench.scenarios.virtual_time import NothingToWaitFor, VirtualLoop
@@ -115,6 +115,8 @@ async def _play(
     saved: dict[str, Any],
     broken: list[Failure],
 ) -> None:
+    if isinstance(implementation, Named):
+        implementation.begins(scenario.id)
     try:
         running = implementation.start(scenario.system, scenario.given, switches)
     except InputError as error:
@@ -134,8 +136,11 @@ async def _play(
             if step.save:
                 saved[step.save] = got
     finally:
-        with contextlib.suppress(asyncio.CancelledError):
-            await running.close()
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await running.close()
+        except Exception as error:  # noqa: BLE001 (as of a step)
+            broken.append(Failure(str(scenario.path), "the scenario ends", f"{type(error).__name__}: {error}"))
 
 
 async def _step(running: Running, kind: str, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -145,6 +150,8 @@ async def _step(running: Running, kind: str, name: str, arguments: Mapping[str, 
         return await running.call(name, arguments)
     elif kind == "advance":
         await asyncio.sleep(arguments["ms"] / 1000)
+        if isinstance(running, Clocked):
+            await running.advance(arguments["ms"])
     elif kind == "fault":
         await running.fault(name, arguments["value"])
     else:

@@ -1,30 +1,46 @@
-"""`--implementation`: the reference stack, or an object of the caller's own."""
+"""`--implementation`: the reference stack, an object of the caller's own, or a system on stdio."""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from recallbench.scenarios.base import Implementation
 from recallbench.scenarios.reference import Reference
 from recallstack.errors import InputError
 
+if TYPE_CHECKING:
+    from recallbench.systems.config import Configured
+
 _METHODS = ("name", "vocabulary", "switches", "start")
 
 
-def implementation_of(spec: str) -> Implementation:
-    """`reference`, or `python:MODULE:NAME`: an implementation, or a function without arguments that makes one.
+def implementation_of(
+    spec: str, configured: Mapping[str, Configured] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Implementation:
+    """`reference`, `stdio:COMMAND`, or `python:MODULE:NAME`: an implementation, or a function that makes one.
 
-    The working folder is searched for the module too. Raises InputError for an unknown spec or an object that is
-    no implementation.
+    The working folder is searched for the module too. configured, overrides: as of `systems_of`, for a system on
+    stdio; that one must be closed. Raises InputError for an unknown spec, an object that is no implementation, or a
+    system that does not start.
     """
     if spec == "reference":
         return Reference()
+    if spec in (configured or {}) or not spec.startswith("python:"):
+        from recallbench.systems.specs import parse
+
+        one = parse(spec, configured)
+        if one.kind != "recipe":
+            from recallbench.scenarios.remote import Remote
+
+            return Remote(one, overrides)
     kind, _, rest = spec.partition(":")
     module_name, _, name = rest.partition(":")
     if kind != "python" or not module_name or not name:
-        raise InputError(f"--implementation {spec}: use reference or python:MODULE:NAME")
+        raise InputError(f"--implementation {spec}: use reference, stdio:COMMAND or python:MODULE:NAME")
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)

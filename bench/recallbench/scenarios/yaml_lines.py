@@ -42,7 +42,7 @@ def read(path: Path) -> tuple[Any, Lines]:
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1
+                line = event.start_mark.line + 1 if event.start_mark else 1
                 raise InputError(
                     f"{path}:{line}: alias *{event.anchor}; write the value out, scenarios have no aliases"
                 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recallbench.systems.check_set import EMPTY, FIRST, ODD, SECOND, VECTORS, WORDED, question
-from recallbench.systems.check_talk import TOP_K, Finding, Level, Stop, Talk
+from recallbench.systems.check_talk import Finding, Level, Stop, Talk
 from recallbench.systems.external import ExternalSystem
 from recallbench.systems.faults import Fault, Lost
 from recallbench.systems.loops import run_async
@@ -18,6 +18,9 @@ from recallbench.systems.recipe import recipe_of
 from recallbench.systems.runfile import RunFile, read_saved
 from recallbench.systems.specs import Spec, external
 from recallbench.systems.stdio import StdioConnection
+
+ALL = 100
+"""Hits that are asked for where all may come back."""
 
 
 def check_system(one: Spec, overrides: dict[str, Any], done: Callable[[Finding], None]) -> list[Finding]:
@@ -104,8 +107,8 @@ class _Check(Talk):
 
     async def _top_k(self) -> tuple[Level, str]:
         one, _, _ = await self._ask(WORDED[0], top_k=1)
-        many, _, _ = await self._ask(WORDED[0], top_k=100)
-        return "ok", f"hits for top_k 1: {len(one.hits)}; for top_k 100: {len(many.hits)}"
+        many, _, _ = await self._ask(WORDED[0], top_k=ALL)
+        return "ok", f"hits for top_k 1: {len(one.hits)}; for top_k {ALL}: {len(many.hits)}"
 
     async def _repeats(self) -> tuple[Level, str]:
         lists = {tuple((await self._ask(WORDED[0]))[1]) for _ in range(3)}
@@ -173,7 +176,7 @@ class _Check(Talk):
         if not self._live().takes_memories:
             return "skipped", ""
         await self._load(SECOND)
-        _, ids, _ = await self._ask(WORDED[0], SECOND)
+        _, ids, _ = await self._ask(WORDED[0], SECOND, top_k=ALL)
         return "ok", f"after reset, only memories of the new corpus came back: {len(ids)}"
 
     async def _empty_store(self) -> tuple[Level, str]:
@@ -182,7 +185,7 @@ class _Check(Talk):
             return "skipped", ""
         await connection.reset(EMPTY)
         await connection.index([])
-        reply = await connection.ask(WORDED[0], TOP_K)
+        reply = await connection.ask(WORDED[0], ALL)
         if reply.hits:
             return "FAIL", f"after reset and no memory, {len(reply.hits)} hits came back"
         return "ok", "after reset and no memory, nothing came back"

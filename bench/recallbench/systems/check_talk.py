@@ -43,6 +43,7 @@ class Talk:
         self._connection: Connection | None = None
         self._hello: Hello | None = None
         self._map: dict[str, Any] = {}
+        self._told: set[str] = set()
 
     def _say(self, level: Level, name: str, message: str) -> None:
         finding = Finding(level, name, message)
@@ -131,9 +132,9 @@ class Talk:
         return self._connection
 
     def _notes(self) -> list[str]:
-        """What was odd since the last look."""
+        """What was odd since the last look, each once."""
         if self._connection is None:
             return []
-        notes = [f"{what} ({count}×)" if count > 1 else what for what, count in self._connection.notes.items()]
-        self._connection.notes.clear()
+        notes = [what for what in self._connection.notes if what not in self._told]
+        self._told.update(notes)
         return notes

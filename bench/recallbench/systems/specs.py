@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from recallbench.systems.base import System
-from recallbench.systems.config import Configured
+from recallbench.systems.config import Configured, configured_systems
 from recallbench.systems.recipe import RecipeSystem, recipe_of
 from recallbench.systems.settings import KINDS, Asking, Kind, Settings, keys_of, public_values, settings_of
 from recallstack.errors import InputError
@@ -77,13 +77,16 @@ def systems_of(
 ) -> list[System]:
     """The systems that the specs name, each once, in order.
 
-    `presets` is every preset, `presets:search` and `presets:inject` those of one kind. configured: systems by name,
-    from a configuration file. overrides: settings from the command line; each system takes those that it knows.
+    `presets` is every preset, `presets:search` and `presets:inject` those of one kind. configured: systems by name;
+    None takes those of the working folder's configuration file. overrides: settings from the command line; each system
+    takes those that it knows.
     Raises InputError for an unknown spec, or for two systems of one name that differ.
     """
+    if configured is None:
+        configured = configured_systems()
     found: dict[str, tuple[Any, Callable[[], System]]] = {}
     for spec in specs:
-        for name, what, make in _named(spec, retrieve, configured or {}, overrides or {}):
+        for name, what, make in _named(spec, retrieve, configured, overrides or {}):
             if found.setdefault(name, (what, make))[0] != what:
                 raise InputError(
                     f"--system {spec}: another system is named {name!r}; give one a name: --system NAME=KIND:…"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_END = re.compile(r"(?<=[.!?;])(?=\s)|(?<=[。！？；])|\n+")
+_END = re.compile(
+    r"(?<=[.!?;])(?=\s)|(?<=[.!?;][\"'”’)])(?=\s)|(?<=[。！？；])(?![”’」』）】])|(?<=[。！？；][”’」』）】])|\n+"
+)
 _CLOSERS = "\"'”’」』)）】 \t"
 _I = re.IGNORECASE
 

@@ -1,0 +1,439 @@
+"""Faults: what is acknowledged is never lost, what failed says so, nothing is half-written; trying again is safe."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memory_support import BOTH, START, Clock, Fault, Letters, Stores, check_invariants, notes, stores_of, table
+from postgres import Server, server
+
+from recallstack.errors import InputError
+from recallstack.memory.database import Database
+from recallstack.memory.errors import StoreError
+from recallstack.memory.model import NewMemory
+from recallstack.memory.modes import Modes
+from recallstack.memory.portal import Portal
+from recallstack.memory.schema import CANDIDATES, DEBTS, MEMORIES, ensure_schema
+from recallstack.memory.services import Settings, open_stores
+from recallstack.memory.sync import Sync
+
+MODES = Modes(candidates=True, forget=True, expire=True, lifecycle="canary", lifecycle_users=frozenset({"ann"}))
+
+
+@pytest.fixture(params=BOTH)
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
+    with stores_of(request.param, tmp_path, request) as one:
+        yield one
+
+
+def state(stores: Stores) -> list[tuple[Any, ...]]:
+    """What the relational store says, without numbers and times."""
+    database, _ = stores.open()
+    rows = [
+        (row.user_id, row.id, row.content, row.session_id, row.archived, row.forgotten)
+        for row in table(database, MEMORIES)
+    ]
+    marks = [(row.id, row.status, row.memory_id) for row in table(database, CANDIDATES)]
+    return [sorted(rows), marks]
+
+
+def prepared(stores: Stores) -> tuple[Portal, str]:
+    """A portal with two memories of a session, one whose time is over, and a candidate."""
+    portal = stores.portal(Letters(), MODES, now=Clock(START + 1000))
+    portal.write("ann", "s", notes("aab", "abb"))
+    portal.write("ann", "old", notes("over", expires_at=START))
+    [candidate] = portal.save_candidates("ann", "s", [NewMemory(content="acc", id=None)]).ids
+    return portal, candidate
+
+
+WORK: dict[str, Callable[[Portal, str], Any]] = {
+    "write": lambda portal, _: portal.write("ann", "s", [*notes("aaa", "ccc"), NewMemory(content="new", id="aab")]),
+    "compact": lambda portal, _: portal.compact("ann", "s"),
+    "candidate": lambda portal, _: portal.save_candidates("ann", "s", notes("x", "y")),
+    "promote": lambda portal, candidate: portal.promote(candidate, "bob"),
+    "reject": lambda portal, candidate: portal.reject(candidate),
+    "forget": lambda portal, _: portal.lifecycle.forget("ann", ["aab", "abb"]),
+    "expire": lambda portal, _: portal.lifecycle.expire("ann"),
+}
+
+
+@pytest.fixture(params=BOTH, scope="module")
+def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
+    """(kind of store, call -> (state before, state after)) of calls that nothing disturbs."""
+    out = {}
+    for name, call in WORK.items():
+        with stores_of(request.param, tmp_path_factory.mktemp("whole"), request) as stores:
+            portal, candidate = prepared(stores)
+            before = state(stores)
+            call(portal, candidate)
+            out[name] = (before, state(stores))
+            assert out[name][0] != out[name][1]
+    return request.param, out
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["", "commit-done"])
+@pytest.mark.parametrize("name", WORK)
+def test_the_database_fails_at_every_statement(
+    name: str,
+    after: bool,
+    whole: tuple[str, dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> None:
+    """At the n-th statement for every n: all or nothing; an acknowledgement means all; the next try ends well.
+
+    commit-done: the commits themselves take place, and only the answer is lost.
+    """
+    kind, expected = whole
+    before, final = expected[name]
+    failed = acknowledged = 0
+    number = 0
+    while True:
+        number += 1
+        with stores_of(kind, tmp_path_factory.mktemp("trial"), request) as stores:
+            portal, candidate = prepared(stores)
+            code = "57P01" if stores.postgres else "SQLITE_IOERR"
+            with Fault(portal._database, lambda n, _, at=number: n == at, code, after) as fault:
+                try:
+                    WORK[name](portal, candidate)
+                    acknowledged += 1
+                    said = ""
+                except StoreError as error:
+                    assert error.fault == "gone"
+                    said = str(error)
+                    failed += 1
+            if not fault.hit:
+                break
+            now = state(stores)
+            assert now in (before, final)
+            assert said or now == final
+            if said and not after:
+                assert now == before
+            database, vectors = stores.open()
+            check_invariants(database, vectors, "letters")
+            if name != "reject" or now == before:
+                WORK[name](portal, candidate)
+            assert state(stores) == final
+            portal.repay()
+            assert table(database, DEBTS) == []
+            check_invariants(database, vectors, "letters")
+    assert failed >= 2
+    if name not in ("candidate", "reject"):
+        assert acknowledged >= 3  # the vectors' part comes after the acknowledged one
+
+
+@pytest.mark.parametrize("name", [name for name in WORK if name not in ("candidate", "reject")])
+def test_the_vector_table_fails_at_every_statement(
+    name: str,
+    whole: tuple[str, dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> None:
+    """The memory is saved, the debt is recorded, and the next sync repays it."""
+    kind, expected = whole
+    number = 0
+    while True:
+        number += 1
+        with stores_of(kind, tmp_path_factory.mktemp("trial"), request) as stores:
+            portal, candidate = prepared(stores)
+            code = "57P01" if stores.postgres else "SQLITE_IOERR"
+            own: Database = portal._services.vectors.database  # type: ignore[attr-defined]
+            with Fault(own, lambda n, _, at=number: n == at, code) as fault:
+                answer = WORK[name](portal, candidate)
+            if not fault.hit:
+                break
+            assert state(stores) == expected[name][1]
+            database, vectors = stores.open()
+            check_invariants(database, vectors, "letters")
+            assert answer.debt == len(table(database, DEBTS)) > 0
+            portal.write("ann", "another", notes("ccc"))  # the next sync, of another session
+            assert table(database, DEBTS) == []
+            check_invariants(database, vectors, "letters")
+    assert number > 3
+
+
+def test_a_write_after_the_database_is_back(stores: Stores) -> None:
+    """Gone before the write: each call says so, and the same portal goes on when it is back."""
+    portal, candidate = prepared(stores)
+    code = "08001" if stores.postgres else "SQLITE_CANTOPEN"
+    with Fault(portal._database, lambda *_: True, code):
+        for call in WORK.values():
+            with pytest.raises(StoreError, match="it cannot be reached; start it or mend its address, then try again"):
+                call(portal, candidate)
+    assert portal.write("ann", "s", notes("x")).debt == 0
+
+
+@pytest.mark.parametrize(
+    ("sqlite", "postgres", "fault", "hint"),
+    [
+        ("SQLITE_BUSY", "55P03", "locked", "another process holds a lock on it; try again"),
+        ("SQLITE_LOCKED", "40P01", "locked", "another process holds a lock on it; try again"),
+        ("SQLITE_FULL", "53100", "full", "its disk is full; make room, then try again"),
+        ("SQLITE_READONLY", "25006", "refused", "it does not allow this"),
+        ("SQLITE_PERM", "42501", "refused", "it does not allow this"),
+        ("SQLITE_CORRUPT", "3D000", None, ""),
+        ("SQLITE_IOERR", "58030", "gone", "it cannot be reached"),
+        ("SQLITE_CANTOPEN", "53300", "gone", "it cannot be reached"),
+    ],
+)
+def test_each_fault_has_its_name_and_its_hint(
+    stores: Stores, sqlite: str, postgres: str, fault: str | None, hint: str
+) -> None:
+    portal = stores.portal(Letters())
+    with (
+        Fault(portal._database, lambda _, text: "INSERT" in text, postgres if stores.postgres else sqlite),
+        pytest.raises(StoreError) as caught,
+    ):
+        portal.write("ann", "s", notes("x"))
+    assert caught.value.fault == (fault or ("gone" if stores.postgres else "damaged"))
+    assert hint in str(caught.value)
+    assert "saving memories failed" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_a_programmers_mistake_is_not_dressed_up(stores: Stores) -> None:
+    database, _ = stores.open()
+    with pytest.raises(Exception, match="syntax") as caught, database.read("test") as connection:
+        connection.exec_driver_sql("SELEC 1")
+    assert not isinstance(caught.value, InputError)
+
+
+# Real ones. SQLite:
+
+
+def sqlite_portal(folder: Path, **more: Any) -> Portal:
+    database, vectors = open_stores(f"sqlite:///{folder / 'm.db'}", busy_s=0.05)
+    portal = Portal(database, vectors, Letters(), Settings(modes=MODES, now=Clock(), **more))
+    portal.start()
+    return portal
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """SQLite's own limit of pages stands in for the disk: the error is the real SQLITE_FULL."""
+    portal = sqlite_portal(tmp_path)
+    portal.write("ann", "s", notes("aaa"))
+    with portal._database.read("test") as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    long = [NewMemory(content="x" * 9_000 + str(number)) for number in range(9)]
+    with pytest.raises(StoreError) as caught:
+        portal.write("ann", "s", long)
+    assert caught.value.fault == "full"
+    assert [row.id for row in table(portal._database, MEMORIES)] == ["aaa"]
+    with portal._database.read("test") as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 100000")
+    assert portal.write("ann", "s", long).debt == 0
+    portal.close()
+
+
+def test_a_full_disk_of_the_vectors(tmp_path: Path) -> None:
+    portal = sqlite_portal(tmp_path)
+    own: Database = portal._services.vectors.database  # type: ignore[attr-defined]
+    with own.read("test") as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    names = [f"a{'b' * number}" for number in range(300)]
+    receipt = portal.write("ann", "s", notes(*names))
+    assert receipt.debt > 0
+    assert "its disk is full" in receipt.remarks[0]
+    assert len(portal.recall("ann", "zz", 100).ids) > 0
+    with own.read("test") as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 100000")
+    assert portal.repay().debt == 0
+    portal.close()
+
+
+@pytest.mark.parametrize("file", ["m.db", "m.db.vectors"])
+def test_a_lock_held_by_another_process(tmp_path: Path, file: str) -> None:
+    portal = sqlite_portal(tmp_path)
+    portal.write("ann", "s", notes("aaa"))
+    with closing(sqlite3.connect(tmp_path / file, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        if file == "m.db":
+            with pytest.raises(StoreError) as caught:
+                portal.write("ann", "s", notes("bbb"))
+            assert caught.value.fault == "locked"
+            assert portal.recall("ann", "a", 5).ids == ("aaa",)  # who reads is not disturbed
+        else:
+            receipt = portal.write("ann", "s", notes("bbb"))
+            assert receipt.debt == 1
+            assert "another process holds a lock" in receipt.remarks[0]
+        other.execute("ROLLBACK")
+    assert portal.write("ann", "s", notes("bbb")).debt == 0
+    portal.close()
+
+
+@pytest.mark.parametrize("file", ["m.db", "m.db.vectors"])
+def test_a_file_that_is_no_database(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_bytes(b"not a database at all, but long enough to be looked at" * 40)
+    database, vectors = open_stores(f"sqlite:///{tmp_path / 'm.db'}")
+    portal = Portal(database, vectors, Letters(), Settings(modes=MODES))
+    status = portal.start()
+    assert any("the file is damaged or no database" in one for one in status.warnings)
+    if file == "m.db":
+        with pytest.raises(StoreError) as caught:
+            portal.write("ann", "s", notes("x"))
+        assert caught.value.fault == "damaged"
+    else:
+        assert portal.write("ann", "s", notes("x")).debt == 1
+    assert (tmp_path / file).read_bytes().startswith(b"not a database")
+    portal.close()
+
+
+def test_the_vectors_file_is_deleted_and_made_anew(tmp_path: Path) -> None:
+    portal = sqlite_portal(tmp_path)
+    portal.write("ann", "s", notes("aaa", "bbb"))
+    portal.close()
+    for one in tmp_path.glob("m.db.vectors*"):
+        one.unlink()
+    again = sqlite_portal(tmp_path)
+    assert again.recall("ann", "b", 5).ids == ("aaa", "bbb")  # the newest rows
+    assert again.reconcile().debt == 0
+    assert again.recall("ann", "zz b", 5).ids == ("bbb", "aaa")
+    again.close()
+
+
+# Real ones. PostgreSQL:
+
+
+@pytest.mark.pg
+def test_a_full_disk_of_the_server(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """A trigger raises the server's code for it, in the middle of a batch."""
+    with stores_of("postgres", tmp_path, request) as stores:
+        portal = stores.portal(Letters())
+        portal.write("ann", "s", notes("aaa"))
+        running = request.getfixturevalue("postgres")
+        running.run(
+            f"""CREATE FUNCTION {stores.schema}.full() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN IF NEW.content = 'ccc' THEN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END IF;
+            RETURN NEW; END $$""",
+            f"CREATE TRIGGER full BEFORE INSERT ON {stores.schema}.{MEMORIES.name} FOR EACH ROW "
+            f"EXECUTE FUNCTION {stores.schema}.full()",
+        )
+        with pytest.raises(StoreError) as caught:
+            portal.write("ann", "s", notes("bbb", "ccc", "abc"))
+        assert caught.value.fault == "full"
+        assert [row.id for row in table(portal._database, MEMORIES)] == ["aaa"]
+
+
+@pytest.mark.pg
+@pytest.mark.parametrize("of", [MEMORIES.name, "memory_v2_vectors"])
+def test_a_lock_held_on_the_server(of: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    import psycopg
+
+    with stores_of("postgres", tmp_path, request) as stores:
+        stores.portal(Letters()).write("ann", "s", notes("aaa"))
+        database, vectors = stores.open(busy_s=0.05)
+        portal = Portal(database, vectors, Letters(), Settings(modes=MODES))
+        portal._set_candidates()
+        with psycopg.connect(stores.url) as other:
+            other.execute(f"LOCK TABLE {stores.schema}.{of} IN ACCESS EXCLUSIVE MODE".encode())
+            if of == MEMORIES.name:
+                with pytest.raises(StoreError) as caught:
+                    portal.write("ann", "s", notes("bbb"))
+                assert caught.value.fault == "locked"
+            else:
+                receipt = portal.write("ann", "s", notes("bbb"))
+                assert receipt.debt == 1
+                assert "another process holds a lock" in receipt.remarks[0]
+        assert portal.write("ann", "s", notes("bbb")).debt == 0
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """A server that a test may stop."""
+    with server() as running:
+        yield running
+
+
+@pytest.mark.pg
+def test_a_server_that_is_stopped_and_started(own_server: Server) -> None:
+    """Before: said. After: everything acknowledged is there, and the same portal goes on by itself."""
+    database, vectors = open_stores(own_server.address, busy_s=2)
+    portal = Portal(database, vectors, Letters(), Settings(modes=MODES, now=Clock()))
+    portal.start()
+    portal.write("ann", "s", notes("aaa"))
+    own_server.stop()
+    try:
+        with pytest.raises(StoreError, match="it cannot be reached"):
+            portal.write("ann", "s", notes("bbb"))
+        turn = portal.prepare("ann", "s", "hello")
+        assert (turn.prompt, turn.run) == ("hello", None)
+        assert portal.status().debt is None
+    finally:
+        own_server.start()
+    assert portal.recall("ann", "a", 5).ids == ("aaa",)
+    assert portal.write("ann", "s", notes("bbb")).debt == 0
+    portal.close()
+
+
+@pytest.mark.pg
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_server_that_ends_the_connection_in_the_middle(
+    at: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """pg_terminate_backend before the n-th statement of a write: a real lost connection."""
+    import psycopg
+    import sqlalchemy as sa
+
+    with stores_of("postgres", tmp_path, request) as stores:
+        portal = stores.portal(Letters())
+        portal.write("ann", "s", notes("aaa"))
+        count = [0]
+
+        def cut(connection: Any, cursor: Any, *_: Any) -> None:
+            count[0] += 1
+            if count[0] == at:
+                pid = connection.connection.info.backend_pid
+                with psycopg.connect(stores.url, autocommit=True) as other:
+                    other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+
+        sa.event.listen(portal._database.engine, "before_cursor_execute", cut)
+        acknowledged = True
+        try:
+            receipt = portal.write("ann", "s", notes("bbb", "ccc"))
+        except StoreError as error:
+            assert error.fault == "gone"
+            acknowledged = False
+        sa.event.remove(portal._database.engine, "before_cursor_execute", cut)
+        database, vectors = stores.open()
+        assert {row.id for row in table(database, MEMORIES)} == ({"aaa", "bbb", "ccc"} if acknowledged else {"aaa"})
+        check_invariants(database, vectors, "letters")
+        if acknowledged:
+            assert receipt.debt == len(table(database, DEBTS)) or receipt.debt == 2
+        assert portal.write("ann", "s", notes("bbb", "ccc")).debt == 0
+
+
+@pytest.mark.pg
+def test_a_server_that_cannot_be_reached_at_all() -> None:
+    pytest.importorskip("psycopg")
+    database, vectors = open_stores("postgresql://nobody@127.0.0.1:1/none", busy_s=1)
+    with pytest.raises(StoreError) as caught:
+        ensure_schema(database)
+    assert caught.value.fault == "gone"
+    assert str(caught.value).startswith("postgresql+psycopg://nobody@127.0.0.1:1/none: making the schema failed:")
+    database.close()
+    vectors.close()
+
+
+def test_counting_the_debt_fails_too(tmp_path: Path) -> None:
+    """Nothing answers after the acknowledged commit: the receipt counts what was just saved as its debt."""
+    portal = sqlite_portal(tmp_path)
+    commits = [0]
+
+    def after_the_first_commit(_: int, statement: str) -> bool:
+        commits[0] += statement == "COMMIT"
+        return commits[0] > 0 and not (commits[0] == 1 and statement == "COMMIT")
+
+    with Fault(portal._database, after_the_first_commit, "SQLITE_IOERR"):
+        receipt = portal.write("ann", "s", notes("aaa", "bbb"))
+    assert receipt.debt == 2
+    assert "reading memories failed" in receipt.remarks[0]
+    assert portal.repay().debt == 0
+    portal.close()
+    assert Sync is not None
