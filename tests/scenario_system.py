@@ -1,4 +1,4 @@
-"""A system that plays scenarios over our Python adapter; its first argument says how, the second where it keeps a log."""
+"""A system that plays scenarios over our Python adapter. Its first argument says how, the second where its log is."""
 
 from __future__ import annotations
 

@@ -83,7 +83,8 @@ def ablation(
     result: an experiment with every combination, such as all `inject-…` presets. switches: boolean fields of the
     systems' recipes; systems that differ in anything else are left out. measures: empty is all of the experiment.
     by: category, lang, corpus or split.
-    Raises InputError for a missing combination, an unknown field or measure.
+    Groups in which no question counts are left out. Raises InputError for a missing combination, an unknown field or
+    measure.
 
     >>> from recallbench import Experiment, ablation
     >>> from recallstack.presets import presets
@@ -113,6 +114,8 @@ def ablation(
                     continue
                 places = list(states.values())
                 there = np.flatnonzero(evaluation.counts[places, m].all(axis=0) & mask)
+                if not len(there):
+                    continue
                 sign = 1.0 if measure.higher_is_better else -1.0
                 values = sign * evaluation.values[:, m][:, there]
                 mine = [clusters[place] for place in there]

@@ -287,7 +287,7 @@ def test_our_own_fault_is_70_and_in_a_bisection_125(
 
 
 def test_the_pool_holds_what_nobody_judged(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With K = 1 every memory shares `note`: five hits, four of them unjudged. With K = 3 they are gone: is that a loss?
+    """With K = 1 every memory shares `note`: five hits, four of them unjudged. With K = 3 they go: is that a loss?
 
     More rows than before cannot be one, whatever their labels.
     """

@@ -90,3 +90,16 @@ def test_a_set_page_tells_the_power_of_this_version_and_its_presets(name: str) -
     assert f"says, of version {info.version} and all presets:" in page
     questions = len((folder / "questions.jsonl").read_text(encoding="utf-8").splitlines())
     assert f"{questions} questions, {len(presets())} systems, seen in all their pairs." in page
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_the_closed_loop_prints_what_the_page_shows(page: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples/memory_loop.py")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        encoding="utf-8",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"```\n{done.stdout.rstrip()}\n```" in (ROOT / page).read_text(encoding="utf-8")

@@ -48,9 +48,9 @@ def said(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
-def test_the_javascript_example_passes_every_search_scenario(capsys: Captured) -> None:
-    with nothing_left("examples/javascript/plugin.mjs"):
-        code, found, _ = play(capsys, f'stdio:node "{ROOT}/examples/javascript/plugin.mjs"')
+def test_the_javascript_example_passes_every_search_scenario(tmp_path: Path, capsys: Captured) -> None:
+    with nothing_left(str(tmp_path)):
+        code, found, _ = play(capsys, f'stdio:node "{ROOT}/examples/javascript/plugin.mjs" "{tmp_path}"')
     played = {name for name, (outcome, _) in found.items() if outcome != "not-applicable"}
     assert code == 0
     searches = {
@@ -147,15 +147,18 @@ def test_a_system_that_hangs_is_given_up_after_the_bound(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        (f"stdio:{python_command('exits')}", "it exited with code 7 (its log ends: missing DATABASE_URL)"),
-        (f"stdio:{python_command('wrong-protocol')}", "protocol 2; this harness speaks protocol 1"),
+        ("exits", "it exited with code 7 (its log ends: missing DATABASE_URL)"),
+        ("wrong-protocol", "protocol 2; this harness speaks protocol 1"),
         ("stdio:no-such-program-here", "no program 'no-such-program-here'"),
         ("http:http://localhost:1/search", "scenarios are played over stdio: or in process, not over http:"),
         ("rrf-k60", "use reference, stdio:COMMAND or python:MODULE:NAME"),
     ],
 )
-def test_a_system_that_cannot_play_is_refused(spec: str, said: str) -> None:
-    with nothing_left("faulty_system.py"):
+def test_a_system_that_cannot_play_is_refused(spec: str, said: str, tmp_path: Path) -> None:
+    """A word alone is a mode of the faulty system."""
+    if spec in ("exits", "wrong-protocol"):
+        spec = f"stdio:{python_command(spec, str(tmp_path))}"
+    with nothing_left(str(tmp_path)):
         assert said in refused(implementation_of, spec)
 
 

@@ -59,13 +59,14 @@ def plot_map(
     y = alt.Y("pool_start:Q", title="pool", scale=alt.Scale(nice=False, zero=False, domain=[depths[0], depths[-1]]))
     cells = (
         alt.Chart(data(frame))
-        .mark_rect(strokeWidth=0)
+        .mark_rect(strokeWidth=1)  # a border of the same colour: no hair lines between cells
         .encode(
             x=x,
             x2="k_end:Q",
             y=y,
             y2="pool_end:Q",
-            color=alt.Color(f"{value}:Q", scale=scale, legend=legend),
+            fill=alt.Fill(f"{value}:Q", scale=scale, legend=legend),
+            stroke=alt.Stroke(f"{value}:Q", scale=scale, legend=None),
             tooltip=["k:Q", "pool:Q", *(alt.Tooltip(f"{one}:Q", format=".3f") for one in ("mean", "low", "high"))],
         )
     )
@@ -137,7 +138,7 @@ def plot_k(
         title=None,
         sort=domain,
         scale=alt.Scale(domain=domain, range=colors[: len(domain)]),
-        legend=alt.Legend(labelLimit=220),
+        legend=alt.Legend(labelLimit=220, symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=2),
     )
     x = alt.X("k:Q", title="k", scale=alt.Scale(type="log", nice=False))
     y = alt.Y("mean:Q", title=measure, scale=alt.Scale(zero=False))

@@ -13,6 +13,7 @@ _MODULES = {
     "mneme": "mneme",
     "pre-retrieval": "preretrieval",
     "notes": "notes",
+    "memory-v2": "memory",
     "context-lane": "lane",
     "field": "field",
 }

@@ -34,29 +34,33 @@ class Promotion:
         one = self._candidates.get(candidate)
         if one is None:
             raise InputError(f"candidate {candidate!r} is not known; list the candidates of its user")
+        memory = one.memory_id
         if one.status == "pending":
-            self._promote(one)
-            one = self._candidates.get(candidate) or one
-        if one.status == "rejected":
+            memory = self._promote(one)
+            if memory is None:  # somebody else was faster
+                return self.promote(candidate, caller)
+        elif memory is None:
             raise InputError(f"candidate {candidate!r} was rejected; save it again as a memory")
-        memory = one.memory_id or _memory(one).id_for(one.user)
         synced = self._sync.after_write(caller if self._switches.promotion_syncs_caller else one.user, one.session, 1)
         return Receipt(ids=(memory,), debt=synced.debt, remarks=(synced.remark,) if synced.remark else ())
 
-    def _promote(self, one: Candidate) -> None:
+    def _promote(self, one: Candidate) -> str | None:
+        """The memory's id; None, and nothing done, if the candidate is not pending any more."""
         memory = _memory(one)
         memory_id = memory.id_for(one.user)
         if self._switches.promotion_not_atomic:
             self._candidates.mark(None, one.id, "promoted", memory_id)
             with self._database.write("promoting a candidate") as connection:
                 self._memories.save(connection, one.user, one.session, [memory], self._now())
-            return
+            return memory_id
         with self._database.write("promoting a candidate") as connection:
             # Marked in the same transaction: of two who promote it at once, one saves the memory.
-            if not self._candidates.durable or self._candidates.mark(connection, one.id, "promoted", memory_id):
-                self._memories.save(connection, one.user, one.session, [memory], self._now())
+            if self._candidates.durable and not self._candidates.mark(connection, one.id, "promoted", memory_id):
+                return None
+            self._memories.save(connection, one.user, one.session, [memory], self._now())
         if not self._candidates.durable:
             self._candidates.mark(None, one.id, "promoted", memory_id)
+        return memory_id
 
     def reject(self, candidate: str) -> None:
         """Mark a candidate as rejected. Raises InputError if it is not pending."""

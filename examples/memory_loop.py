@@ -1,0 +1,49 @@
+"""The closed loop of memory-v2: save, candidate, promote, new session, recall, injected. Run: python memory_loop.py
+
+With an address of a PostgreSQL database that has pgvector (postgresql+psycopg://…) it runs there; without one, in an
+SQLite file of a temporary folder.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+
+from recallstack.memory.admin import Admin
+from recallstack.memory.model import NewMemory
+from recallstack.memory.modes import Modes
+from recallstack.memory.portal import Portal
+from recallstack.memory.services import Settings, open_stores
+
+
+def main(url: str) -> None:
+    database, vectors = open_stores(url)
+    modes = Modes(candidates=True, injection="canary", injection_users=frozenset({"ann"}))
+    portal = Portal(database, vectors, settings=Settings(modes=modes))
+    print("start:   ", portal.start().health)
+    saved = portal.save_candidates("ann", "monday", [NewMemory(content="The spare key hangs behind the boiler.")])
+    print("save:    ", len(saved.ids), "candidate, kept in the database:", saved.durable)
+
+    stores = open_stores(url)  # the admin side is another process in real life
+    admin = Admin(*stores)
+    [candidate] = admin.candidates("ann")
+    print("list:    ", candidate.content)
+    print("promote: ", len(admin.promote(candidate.id, caller="reviewer").ids), "memory")
+
+    question = "Where does the spare key hang?"
+    turn = portal.prepare("ann", "tuesday", question)
+    print("recall:  ", len(turn.recalled), "memory in a new session;", len(turn.injected), "injected")
+    print(turn.prompt)
+    other = portal.prepare("bob", "tuesday", question)
+    print("bob:     ", len(other.recalled), "memories; his prompt is his message alone:", other.prompt == question)
+    portal.close()
+    for store in stores:
+        store.close()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(sys.argv[1])
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            main(f"sqlite:///{folder}/memory.db")
