@@ -10,11 +10,12 @@ REPORTS ?= reports
 AXE := axe-core@4.14.1
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: bench test test-heavy test-browser lint perf reports reports-check clean help
+.PHONY: bench test test-slow test-heavy test-browser lint perf reports reports-check clean help
 
 help:
 	@echo "make bench   all scenarios, and the recipes on the built-in labelled sets; prints the path of the report"
 	@echo "make test    all tests that need no heavy extra"
+	@echo "make test-slow    tests that take minutes"
 	@echo "make test-heavy   the tests of the heavy extras (installs torch: the version in constraints.txt)"
 	@echo "make test-browser   reports in a real browser (needs Debian's chromium and chromium-driver, and npm)"
 	@echo "make reports        writes the published reports anew; make reports-check compares their summaries"
@@ -56,7 +57,11 @@ bench: $(VENV)/.core
 	$(PY) -m recallbench run --dataset built-in --system presets --baseline inject-legacy --out $(OUT)
 
 test: $(VENV)/.test
-	$(PY) -m pytest -n auto -m "not st" tests
+	$(PY) -m pytest -n auto -m "not st and not browser and not notebooks and not slow" tests
+
+# Tests that take minutes: many kills of a writing process, the simulation behind the gate's verdicts.
+test-slow: $(VENV)/.test
+	$(PY) -m pytest -n auto -m slow -s tests
 
 # The tests of the extras that are too heavy for `make test`: a real sentence-transformers model.
 test-heavy: $(VENV)/.heavy

@@ -199,3 +199,23 @@ def test_missing_files(tmp_path: Path) -> None:
     )
     files(tmp_path, {"questions.csv": "question\nx\n"})
     assert "has neither memories.jsonl nor notes/" in refused(csv_set.read, tmp_path)
+
+
+def test_a_day_is_a_time_of_asking(tmp_path: Path) -> None:
+    folder = files(tmp_path, {"questions.csv": "question,relevant,now\nx,is,2026-05-01\n", "notes/a.md": "it is\n"})
+    now = csv_set.read(folder).questions[0].now
+    assert now is not None
+    assert now.isoformat() == "2026-05-01T00:00:00+00:00"
+
+
+def test_memories_from_one_place_only(tmp_path: Path) -> None:
+    contents = {"questions.csv": "question\nx\n", "memories.csv": "id,content\na,b\n", "notes/a.md": "it is\n"}
+    assert "has both memories.csv and notes/; keep one" in refused(csv_set.read, files(tmp_path, contents))
+
+
+@pytest.mark.parametrize("snippet", ["kettle is in the LEFT", "the left cupboard, see map", "kettle is in"])
+def test_words_as_a_reader_sees_them(snippet: str, tmp_path: Path) -> None:
+    """Marks of Markdown, link targets and case are not what somebody copies from a page."""
+    note = "- The **kettle** is in the ==left== cupboard, see [map](https://x.example/m)\n"
+    contents = {"questions.csv": f'question,relevant\nx,"{snippet}"\n', "notes/a.md": note, "notes/.trash/b.md": note}
+    assert list(csv_set.read(files(tmp_path, contents)).questions[0].relevant.values()) == [2]

@@ -184,3 +184,20 @@ def test_empty_and_missing_files(tmp_path: Path, name: str) -> None:
     assert refused(trec_set.read, folder) == (
         f"{folder}: a TREC folder holds docs.jsonl, topics.tsv (or topics.txt) and qrels.txt"
     )
+
+
+def test_a_title_may_hold_marks(tmp_path: Path) -> None:
+    topics = "<top>\n<num> Number: 1\n<title> alpha < beta &amp; caf&eacute;\n<desc> not this\n</top>\n"
+    folder = files(
+        tmp_path, {"docs.jsonl": jsonl([{"id": "d1", "text": "x"}]), "topics.txt": topics, "qrels.txt": "1 0 d1 1\n"}
+    )
+    assert trec_set.read(folder).questions[0].text == "alpha < beta & café"
+
+
+def test_a_table_of_topics_may_speak_of_top(tmp_path: Path) -> None:
+    contents = {
+        "docs.jsonl": jsonl([{"id": "d1", "text": "x"}]),
+        "topics.txt": "1\tthe <top> tag\n",
+        "qrels.txt": "1 0 d1 1\n",
+    }
+    assert trec_set.read(files(tmp_path, contents)).questions[0].text == "the <top> tag"

@@ -53,10 +53,13 @@ class Browser:
 
     def open(self, path: Path) -> None:
         """Open a page from disk and wait until it says that all is drawn."""
-        self.driver.get_log("performance")
+        self.driver.get(path.as_uri())
+        self.js("try { localStorage.clear() } catch {}")
+        self.settle()
+        for one in ("browser", "performance"):
+            self.driver.get_log(one)
         self.driver.get("about:blank")
         self.driver.get(path.as_uri())
-        self.driver.execute_script("try { localStorage.clear() } catch {}")
         self.settle()
 
     def settle(self) -> None:
@@ -88,8 +91,8 @@ class Browser:
     def rows(self, column: int) -> list[str]:
         """The texts of a column of the table of questions; details left out."""
         return self.js(
-            "return [...document.querySelectorAll('[data-section]:not([hidden]) table.questions > tbody > tr:not(.detail)')]"
-            ".map((one) => one.children[arguments[0]].textContent.trim())",
+            "const rows = '[data-section]:not([hidden]) table.questions > tbody > tr:not(.detail)';"
+            "return [...document.querySelectorAll(rows)].map((one) => one.children[arguments[0]].textContent.trim())",
             column,
         )
 
@@ -228,7 +231,8 @@ def test_filters(browser: Browser, report: Path) -> None:
 
 def ids(browser: Browser) -> list[str]:
     return browser.js(
-        "return [...document.querySelectorAll('[data-section]:not([hidden]) [data-question]')].map((one) => one.textContent.slice(2))"
+        "const found = document.querySelectorAll('[data-section]:not([hidden]) [data-question]');"
+        "return [...found].map((one) => one.textContent.slice(2))"
     )
 
 
@@ -349,7 +353,7 @@ def test_the_theme_of_the_system_is_followed(browser: Browser, report: Path) -> 
 
 
 def test_everything_is_reached_by_keyboard(browser: Browser, report: Path) -> None:
-    """Tab goes through every control that can be seen, in the order of the page, and each shows that it has the focus."""
+    """Tab goes through every control that can be seen, in the order of the page; each shows that it has the focus."""
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -423,7 +427,8 @@ def test_axe_finds_nothing_serious(theme: str, width: int, browser: Browser, rep
         # Through the driver: the page's own policy lets no script in from outside.
         browser.js(source)
         found = browser.driver.execute_async_script(
-            "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then((r) => done(r.violations))"
+            "const done = arguments[0], only = {resultTypes: ['violations']};"
+            "axe.run(document, only).then((found) => done(found.violations))"
         )
     finally:
         browser.size(1280, 900)
@@ -453,7 +458,8 @@ def test_hostile_texts_run_nothing_and_break_nothing(browser: Browser, hostile: 
     assert not set("\u202e\u2066\u2028\x00") & set(shown)
     # 20,000 characters lie in a box of their own, whole, and the page is no wider for them.
     boxes = browser.js(
-        "return [...document.querySelectorAll('tr.detail > td > .text')].map((one) => [one.textContent.length, one.clientHeight])"
+        "const texts = [...document.querySelectorAll('tr.detail > td > .text')];"
+        "return texts.map((one) => [one.textContent.length, one.clientHeight])"
     )
     assert max(length for length, _ in boxes) == 20_000
     assert max(height for _, height in boxes) < 300

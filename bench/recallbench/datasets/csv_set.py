@@ -29,7 +29,7 @@ QUESTION_COLUMNS: Mapping[str, str] = {
     "category": "one or more, separated by ;",
     "cluster": "of questions that are not independent",
     "split": "dev or test",
-    "now": "time of asking, ISO 8601",
+    "now": "time of asking, such as 2026-05-01 or 2026-05-01T09:00:00Z",
     "expects_empty": "true where nothing answers the question",
     "note": "for readers",
 }
@@ -39,6 +39,7 @@ MEMORY_COLUMNS = (
     "updated_at", "agent_scope", "workspace_scope", "sensitivity", "tags", "supersedes",
 )  # fmt: skip
 """The columns of `memories.csv`: fields of a memory, tags separated by ;. `id` and `content` must be there."""
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """Old spreadsheets end lines with a carriage return alone."""
 
@@ -59,6 +60,8 @@ def stream(folder: Path) -> Stream:
         raise InputError(f"{path}: no such file; its columns are {', '.join(QUESTION_COLUMNS)}")
     toml = folder / native.TOML
     info = native.read_info(toml) if toml.is_file() else SetInfo(name=folder.resolve().name)
+    if table.is_file() and (folder / native.NOTES).is_dir():
+        raise InputError(f"{folder}: has both {table.name} and {native.NOTES}/; keep one of them")
     if table.is_file():
         memories, memories_in = (lambda skips: _memories(table, skips)), str(table)
     else:
@@ -135,6 +138,8 @@ def _question(number: int, cells: dict[str, str], where: str) -> QuestionRow:
     for name in ("corpus", "lang", "cluster", "split", "now", "expects_empty", "note"):
         if name in cells:
             values[name] = cells[name].strip()
+    if _DAY.fullmatch(str(values.get("now", ""))):
+        values["now"] = f"{values['now']}T00:00:00Z"
     row = _convert(values, QuestionRow, where)
 
     def labels(column: str, grade: int | None = None) -> tuple[Either, ...]:

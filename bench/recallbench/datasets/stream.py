@@ -91,7 +91,8 @@ def check(stream: Stream, skips: Skips) -> Checked:
     """
     asked = list(stream.questions(skips))
     if not asked:
-        why = "; ".join(["", *stream.notes])
+        skipped = [f"{skips.count} skipped, the first: {skips.reasons[0]}"] if skips.reasons else []
+        why = "; ".join(["", *stream.notes, *skipped])
         raise InputError(f"{stream.questions_in}: holds no question{why}")
     resolver = Resolver(stream.place)
     for _, row in asked:

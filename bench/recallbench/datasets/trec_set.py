@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,11 @@ from recallstack.rows import Memory
 
 _TOP = re.compile(r"<top>(.*?)(?:</top>|(?=<top>)|\Z)", re.DOTALL | re.IGNORECASE)
 _NUM = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)", re.IGNORECASE)
-_TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*([^<]*)", re.IGNORECASE)
+_TITLE = re.compile(
+    r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=</title>|<(?:desc|narr|num|dom|smry|con|fac|def|/top)\b|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""To the next tag of a topic: a title may hold `<`."""
 
 
 class _Document(msgspec.Struct, frozen=True):
@@ -33,14 +38,14 @@ class _Document(msgspec.Struct, frozen=True):
 def topics(path: Path, skips: Skips) -> Iterator[tuple[str, str, str]]:
     """(where, id, text) of each topic: `id TAB text` lines, or `<top>` blocks with `<num>` and `<title>`."""
     content = jsonl.text(path)
-    if "<top>" in content.lower():
+    if content.lstrip("\ufeff \t\r\n")[:5].lower() == "<top>":
         for block in _TOP.finditer(content):
             where = f"{path}:{content.count(chr(10), 0, block.start()) + 1}"
             number, title = _NUM.search(block[1]), _TITLE.search(block[1])
             if number is None or title is None or not title[1].strip():
                 skips.bad(f"{where}: a topic needs <num> and <title>")
                 continue
-            yield where, number[1], " ".join(title[1].split())
+            yield where, number[1], " ".join(html.unescape(title[1]).split())
         return
     for line, row in jsonl.lines(path, skips):
         name, tab, asked = row.partition("\t")

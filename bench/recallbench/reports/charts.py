@@ -101,9 +101,8 @@ def pareto(section: Section, kind: str, lang: str) -> Spec:
     )
     line = alt.Chart(of_front).mark_line(color=GREEN, interpolate="step-after", opacity=0.6).encode(x=x, y=y)
     labels = alt.Chart(alt.InlineData(values=_spaced(on_front))).encode(x=x, y=y, text="label:N")
-    at_left = labels.mark_text(align="left", dx=7, dy=-8, limit=LABEL).transform_filter(alt.datum.left)
-    at_right = labels.mark_text(align="right", dx=7, dy=-10, limit=LABEL).transform_filter(~alt.datum.left)
-    return sized(alt.layer(line, points, at_left, at_right), 320)
+    align = alt.expr("datum.left ? 'left' : 'right'")
+    return sized(alt.layer(line, points, labels.mark_text(align=align, dx=7, dy=-9, limit=LABEL)), 320)
 
 
 def _spaced(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -136,16 +135,20 @@ def waterfalls(all_: Sequence[Waterfall], lang: str) -> list[Spec]:
         return []
     spec = _waterfall(max(one.total for one in all_), len(all_[0].counts) + 1, lang)
     del spec["datasets"]  # each has its own
-    return [{**spec, "data": {"values": _steps(one, lang)}} for one in all_]
+    widest = max(one.total for one in all_)
+    return [{**spec, "data": {"values": _steps(one, widest, lang)}} for one in all_]
 
 
-def _steps(one: Waterfall, lang: str) -> list[dict[str, Any]]:
+def _steps(one: Waterfall, widest: int, lang: str) -> list[dict[str, Any]]:
+    """A row a bar. inside: its count stands inside, as the bar ends too far to the right for it to stand behind."""
     return [
         {
             "stage": say("w.all").in_(lang) if not name else visible(outcome(name).in_(lang)),
             "from": start,
             "to": end,
             "count": end - start,
+            "inside": end > 0.85 * widest,
+            "on_bar": end > 0.85 * widest and end > start,
             "kind": "all" if not name else "kept" if name == "kept" else "lost",
         }
         for name, start, end in [("", 0, one.total), *one.steps]
@@ -163,13 +166,11 @@ def _waterfall(total: int, rows: int, lang: str) -> Spec:
     x = alt.X("from:Q", title=say("w.memories").in_(lang), scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=8))
     kinds = alt.Scale(domain=["all", "lost", "kept"], range=[GREY, ORANGE, GREEN])
     bars = base.mark_bar().encode(x=x, x2="to:Q", color=alt.Color("kind:N", legend=None, scale=kinds))
-    # Where the bar ends far to the right the count stands inside, so that it is not cut off.
-    near, none = alt.datum.to < 0.85 * domain[1], alt.datum.count == 0
-    text = base.encode(x="to:Q", text="count:Q")
-    outside = text.mark_text(align="left", dx=4).transform_filter(near)
-    inside = text.mark_text(align="right", dx=-4, color="#10151c").transform_filter(~near & ~none)
-    empty = text.mark_text(align="right", dx=-4).transform_filter(~near & none)
-    return sized(alt.layer(bars, outside, inside, empty), ROW * rows)
+    align, dx = alt.expr("datum.inside ? 'right' : 'left'"), alt.expr("datum.inside ? -4 : 4")
+    text = base.mark_text(align=align, dx=dx).encode(
+        x="to:Q", text="count:Q", color=alt.when(alt.datum.on_bar).then(alt.value("#10151c"))
+    )
+    return sized(alt.layer(bars, text), ROW * rows)
 
 
 def groups(section: Section, by: str, lang: str) -> Spec:
@@ -264,6 +265,8 @@ def trend(points: Sequence[dict[str, Any]], breaks: Sequence[str], measure: str,
     line = base.mark_line(opacity=0.7).encode(y=y, detail="part:N")
     bars = base.mark_rule(opacity=0.5).encode(y=alt.Y("low:Q", title=measure), y2="high:Q")
     dots = base.mark_point(filled=True, size=55, opacity=1).encode(y=y)
+    if not breaks:
+        return sized(alt.layer(line, bars, dots), 340)
     rules = (
         alt.Chart(alt.InlineData(values=[{"revision": one} for one in breaks]))
         .mark_rule(strokeDash=[5, 4], color=RED, strokeWidth=1.5)

@@ -18,8 +18,8 @@ SUMMARY_IMPORTANCE = 4.0
 
 
 def joined(texts: Sequence[str]) -> str:
-    """The summary that needs no model: the lines of the texts, empty ones left out."""
-    return "\n".join(line.strip() for text in texts for line in text.splitlines() if line.strip())
+    """The summary that needs no model: the lines of the texts, each once, empty ones left out."""
+    return "\n".join(dict.fromkeys(line.strip() for text in texts for line in text.splitlines() if line.strip()))
 
 
 class Writer:

@@ -85,7 +85,7 @@
       background: "transparent", font: of("sans").split(",")[0] === "system-ui" ? "system-ui, sans-serif" : "sans-serif",
       axis: { ...axis, labelFontSize: 11, titleFontSize: 12, titleFontWeight: "normal" },
       legend: { labelColor: of("ink"), titleColor: of("ink"), labelFontSize: 12, labelLimit: 300 },
-      text: { color: of("ink") }, view: { stroke: null }, aria: false,
+      text: { color: of("ink") }, view: { stroke: null },
     };
   }
   // On a phone: legends below each other, fewer ticks, shorter names.
@@ -109,6 +109,7 @@
     const drawn = await window.vegaEmbed(node, own, {
       actions: false, renderer: "svg", config, tooltip: { theme: dark() ? "dark" : "light" },
     });
+    $("svg", node).setAttribute("aria-hidden", "true"); // the place itself says what it is
     views.get(node)?.finalize();
     views.set(node, drawn);
   }

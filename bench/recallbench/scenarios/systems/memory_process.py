@@ -95,13 +95,23 @@ class Stores:
         self.faults = {"database": "none", "vectors": "none"}
 
     def open(self, stack: ExitStack) -> tuple[Database, VectorTable]:
-        """Connections that the stack closes."""
+        """Connections that the stack closes, and that fail as `faults` says."""
+        database, vectors = self._open(stack)
+        self._watch(database, "database")
+        self._watch(vectors.database, "vectors")
+        return database, vectors
+
+    def _open(self, stack: ExitStack) -> tuple[Database, TableOfVectors]:
         database, vectors = open_stores(self._url, schema=self._schema)
         stack.callback(database.close)
         stack.callback(vectors.close)
-        self._watch(database, "database")
         assert isinstance(vectors, TableOfVectors)
-        self._watch(vectors.database, "vectors")
+        for one in (database, vectors.database):
+            if not one.postgres:
+                # No scenario cuts the power: nothing waits for the disk.
+                sa.event.listen(
+                    one.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF")
+                )
         return database, vectors
 
     def _watch(self, database: Database, part: str) -> None:
@@ -117,17 +127,11 @@ class Stores:
 
     def rows(self, user: str | None) -> list[Stored]:
         """All rows of a user (None: of all), in the order of their saving, whatever fails otherwise."""
-        with ExitStack() as stack:
-            database, _ = open_stores(self._url, schema=self._schema)
-            stack.callback(database.close)
-            query = sa.select(MEMORIES).order_by(M.seq)
-            with database.read("reading memories") as connection:
-                return Memories.read(connection, query if user is None else query.where(M.user_id == user))
+        query = sa.select(MEMORIES).order_by(M.seq)
+        with ExitStack() as stack, self._open(stack)[0].read("reading memories") as connection:
+            return Memories.read(connection, query if user is None else query.where(M.user_id == user))
 
     def with_vector(self) -> set[tuple[str, str]]:
         """(user, memory id) of every row of the vector table."""
         with ExitStack() as stack:
-            database, vectors = open_stores(self._url, schema=self._schema)
-            stack.callback(database.close)
-            stack.callback(vectors.close)
-            return set(vectors.owners())
+            return set(self._open(stack)[1].owners())

@@ -43,7 +43,8 @@ class Settings(Words, frozen=True, omit_defaults=True):
     @property
     def modes(self) -> Modes:
         values: dict[str, Any] = {name: getattr(self, name) for name in MODES}
-        return Modes(**{name: frozenset(one) if isinstance(one, tuple) else one for name, one in values.items()})
+        values.update({name: frozenset(one) for name, one in values.items() if isinstance(one, tuple)})
+        return Modes(**values)
 
     @property
     def of_memory(self) -> dict[str, Any]:
