@@ -10,10 +10,11 @@ REPORTS ?= reports
 AXE := axe-core@4.14.1
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: bench test test-slow test-heavy test-browser lint perf reports reports-check clean help
+.PHONY: bench gate test test-slow test-heavy test-browser lint perf reports reports-check clean help
 
 help:
 	@echo "make bench   all scenarios, and the recipes on the built-in labelled sets; prints the path of the report"
+	@echo "make gate    the presets against the committed baselines"
 	@echo "make test    all tests that need no heavy extra"
 	@echo "make test-slow    tests that take minutes"
 	@echo "make test-heavy   the tests of the heavy extras (installs torch: the version in constraints.txt)"
@@ -55,6 +56,10 @@ bench: $(VENV)/.core
 	$(PY) -m recallbench verify
 	$(PY) -m recallbench scenarios run --markdown $(OUT)/scenarios.md
 	$(PY) -m recallbench run --dataset built-in --system presets --baseline inject-legacy --out $(OUT)
+
+# This repository's own gate: what the presets returned when baselines/ was saved.
+gate: $(VENV)/.core
+	@set -e; for policy in baselines/*.toml; do $(PY) -m recallbench gate --config "$$policy"; done
 
 test: $(VENV)/.test
 	$(PY) -m pytest -n auto -m "not st and not browser and not notebooks and not slow" tests

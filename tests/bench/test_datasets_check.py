@@ -73,3 +73,14 @@ def test_questions_that_copy_their_memory_warn() -> None:
 def test_the_same_question_twice_warns() -> None:
     one = Question(id="q1", text="Fish?", relevant={"c": 2})
     assert "the same text" in findings(one, Question(id="q2", text="fish?", relevant={"c": 2}))[0][2]
+
+
+def test_a_primary_measure_that_is_none_is_an_error() -> None:
+    labelled = LabelledSet(
+        SetInfo("t", primary_measure="nDGC@5"),
+        {"main": Corpus.of("main", MEMORIES)},
+        (Question(id="q", text="x", relevant={"a": 2, "b": 2}),),
+    )
+    [error] = [one for one in check(labelled).findings if one.level == "error"]
+    assert error.where == "dataset.toml"
+    assert "nDGC@5" in error.message

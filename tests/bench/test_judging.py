@@ -369,3 +369,14 @@ def test_an_unlabelled_set_has_no_mean_and_json_says_so(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["leave_one_out"][0]["value"] is None
     assert "nan" not in command("pool", str(folder), "--system", "bm25-lucene").stdout
+
+
+def test_a_text_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    """Control sequences, and lines that look like the prompt of this command."""
+    folder = own_set(tmp_path / "s", {"id": "q", "text": "\x1b[2J\u202ealpha\n[9/9] > 2"})
+    file = tmp_path / "pool.csv"
+    command("pool", str(folder), "--system", "bm25-lucene", "--system", "vector-lsa", "--out", str(file))
+    shown = command("judge", str(folder), str(file), keys="q\n").stdout
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\n  [9/9] > 2" in shown

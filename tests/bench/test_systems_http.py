@@ -118,6 +118,16 @@ def test_a_slow_answer_costs_its_question_alone(tmp_path: Path, capsys: Captured
     assert found.rr == {**PERFECT, "q-3": 0.0}
 
 
+def test_slow_answers_at_once_are_each_the_fault_of_their_own_question(tmp_path: Path, capsys: Captured) -> None:
+    """Nobody else is to blame, so that none is asked again."""
+    with nothing_left_open(), serving(lambda handler: handler.until_hung_up()) as server:
+        found = run_system(
+            tmp_path, capsys, f"http:{server.url}", in_process=True, timeout_s=1.0, concurrency=6, restarts=9
+        )
+    assert set(found.failed) == set(QUESTIONS)
+    assert len(server.seen) == len(QUESTIONS)
+
+
 def test_a_good_base_is_valid(tmp_path: Path, capsys: Captured) -> None:
     found, server = ask(tmp_path, capsys, good)
     assert found.code == 0

@@ -62,8 +62,12 @@ def state(portal: Portal) -> dict[tuple[str, str], tuple[Any, ...]]:
     }
 
 
-def check(command: dict[str, Any], final: dict[tuple[str, str], tuple[Any, ...]]) -> None:
-    """After a kill: what was acknowledged is there, batches are whole, and the next sync pays every debt."""
+def check(command: dict[str, Any], final: dict[tuple[str, str], tuple[Any, ...]], first: bool) -> None:
+    """After a kill: what was acknowledged is there, batches are whole, and the next sync pays every debt.
+
+    first: nothing was there before, so that a row of the compacted session is archived if and only if the summary
+    is there. (A second run saves these rows again.)
+    """
     portal = portal_of(command)
     acks = Path(command["acks"])
     told = [json.loads(line) for line in acks.read_text().splitlines()] if acks.exists() else []
@@ -81,7 +85,7 @@ def check(command: dict[str, Any], final: dict[tuple[str, str], tuple[Any, ...]]
         assert [key for key in rows if rows[key][1] == "summary"] in ([], summary)
         compacted = bool(set(summary) & rows.keys())
         for text in BATCHES[2]:
-            assert ("ann", text) not in rows or rows["ann", text][2] == compacted
+            assert not first or ("ann", text) not in rows or rows["ann", text][2] == compacted
         for what, *of in told:
             if what in ("written", "compacted"):
                 assert {("ann", one) for one in of[0]} <= rows.keys()
@@ -119,12 +123,12 @@ def kill_at_random_points(
     killed = 0
     for trial in range(points):
         with command_of(f"trial{trial}") as command:
-            for _ in range(1 + (trial % 4 == 0)):  # every fourth is killed again, over what the first one left
+            for time in range(1 + (trial % 4 == 0)):  # every fourth is killed again, over what the first one left
                 ended = killer.run(command, draw.randint(1, total))
                 assert ended in (0, -signal.SIGKILL)
                 killed += ended == -signal.SIGKILL
                 settle(command)
-                check(command, final)
+                check(command, final, time == 0)
             assert killer.run(command, 0) == 0
             portal = portal_of(command)
             assert state(portal) == final
@@ -133,6 +137,7 @@ def kill_at_random_points(
     return killed
 
 
+@pytest.mark.slow
 def test_killed_at_a_hundred_random_points(
     killer: Killer, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +154,7 @@ def test_killed_at_a_hundred_random_points(
     assert killed >= 100
 
 
+@pytest.mark.slow
 @pytest.mark.pg
 def test_killed_at_random_points_of_postgres(
     killer: Killer, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
@@ -174,7 +180,7 @@ def test_killed_at_random_points_of_postgres(
                     return
         raise AssertionError("a killed client's session does not end")
 
-    killed = kill_at_random_points(killer, command_of, 20, seed=4, settle=settle)
+    killed = kill_at_random_points(killer, command_of, 12, seed=4, settle=settle)
     with capsys.disabled():
         print(f"\nmemory on PostgreSQL: killed {killed} times with SIGKILL, every invariant held")
-    assert killed >= 20
+    assert killed >= 12

@@ -133,6 +133,7 @@ def check(names: tuple[str, ...], every: bool, data: Path | None, as_json: bool)
     from recallbench.cli.show import print_json
     from recallbench.datasets import registry
     from recallbench.datasets.check import check as check_set
+    from recallbench.datasets.jsonl import one_line
     from recallstack.errors import InputError
 
     wanted = [*names, *(one.name for one in registry.names() if every)]
@@ -157,5 +158,5 @@ def check(names: tuple[str, ...], every: bool, data: Path | None, as_json: bool)
         count = Counter(one.level for one in report.findings)
         click.echo(f"{name}: {count['error']} errors, {count['warning']} warnings")
         for one in report.findings:
-            click.echo(f"  {one.level}: {one.where}: {one.message}")
+            click.echo(f"  {one.level}: {one_line(one.where)}: {one_line(one.message)}")
     return int(failed)

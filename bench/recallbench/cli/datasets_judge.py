@@ -157,7 +157,8 @@ def _ask(file: Path, labelled: LabelledSet, rows: list[Judgement]) -> None:
         place = open_[0]
         question, memory = judging.shown_texts(labelled, rows[place])
         done = sum(bool(row.grade) for row in rows)
-        click.echo(f"\n[{done + 1}/{len(rows)}] {rows[place].question}\n{question}\n\n{rows[place].memory}\n{memory}\n")
+        parts = map(_harmless, (rows[place].question, question, "", rows[place].memory, memory))
+        click.echo(f"\n[{done + 1}/{len(rows)}] " + "\n".join(parts) + "\n")
         key = ""
         while key not in {*judging.GRADES, "s", "b", "q"}:
             key = _key()
@@ -179,6 +180,14 @@ def _ask(file: Path, labelled: LabelledSet, rows: list[Judgement]) -> None:
             place = 0
     left = sum(not row.grade for row in rows)
     click.echo(f"\n{len(rows) - left} judged, {left} left in {file}")
+
+
+def _harmless(text: str) -> str:
+    """A text that a terminal shows and does not obey; every line of it is marked as quoted."""
+    lines = (
+        "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in line) for line in text.split("\n")
+    )
+    return "\n".join(f"  {line}" for line in lines)
 
 
 def _key() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -48,7 +49,8 @@ def apply(folder: Path, rows: Sequence[Judgement], judge: str, replace_old: bool
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a read-only disk refuses that too
+            partial.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {error.strerror}; nothing was changed") from None
     return new
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from recallbench.datasets.model import LabelledSet, Question
 from recallbench.datasets.scope import scope_of
 from recallbench.datasets.similar import trigrams
+from recallstack.errors import InputError
 from recallstack.rows import Corpus, Memory
 from recallstack.tokens import tokenize
 
@@ -48,6 +49,7 @@ def check(labelled: LabelledSet) -> CheckReport:
     """Check a loaded set (a loader has already refused repeated ids and labels without a memory)."""
     shares = _copied_shares(labelled)
     found = [
+        *_settings(labelled),
         *_labels(labelled),
         *_questions(labelled),
         *_splits(labelled),
@@ -68,6 +70,15 @@ def check(labelled: LabelledSet) -> CheckReport:
 
 def _answers(question: Question) -> list[str]:
     return [name for name, grade in question.relevant.items() if grade > 0]
+
+
+def _settings(labelled: LabelledSet) -> Iterator[Finding]:
+    from recallbench.measures import parse_measure
+
+    try:
+        parse_measure(labelled.info.primary_measure)
+    except InputError as error:
+        yield Finding("error", "dataset.toml", f"primary_measure: {error}")
 
 
 def contradictions(labelled: LabelledSet) -> list[Finding]:

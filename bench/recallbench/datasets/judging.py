@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import unicodedata
@@ -95,7 +96,8 @@ def write(path: Path, labelled: LabelledSet, rows: Sequence[Judgement]) -> None:
         partial.write_text(out.getvalue(), encoding="utf-8-sig", errors="replace", newline="")
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a read-only disk refuses that too
+            partial.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
 

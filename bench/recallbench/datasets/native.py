@@ -70,6 +70,8 @@ def read_info(path: Path) -> SetInfo:
         raise InputError(f"{path}: {jsonl.one_line(str(error))}") from None
     if not info.name.strip():
         raise InputError(f"{path}: name is empty")
+    if info.depth > 1_000_000:
+        raise InputError(f"{path}: depth is {info.depth}; at most 1,000,000")
     if info.depth < 1 or not 1 <= info.default_rel <= 10:
         raise InputError(f"{path}: depth must be at least 1 and default_rel 1 to 10")
     return info

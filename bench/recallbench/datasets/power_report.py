@@ -115,10 +115,10 @@ def power_report(evaluation: Evaluation, difference: float | None = None, *, see
     """The power of the set that was evaluated, from all pairs of its systems.
 
     difference: a difference that one wants to detect, in units of each measure. Raises InputError for a
-    difference that is not above 0, and for fewer than two systems.
+    difference under 0.0001, and for fewer than two systems.
     """
-    if difference is not None and not (np.isfinite(difference) and difference > 0):
-        raise InputError(f"the difference to detect is {difference}; it must be above 0, such as 0.02")
+    if difference is not None and not 1e-4 <= difference < np.inf:
+        raise InputError(f"the difference to detect is {difference}; it must be at least 0.0001, such as 0.02")
     if len(evaluation.systems) < 2:
         raise InputError("power comes from differences between systems; name at least two")
     measures = tuple(_measure_power(evaluation, place, difference) for place in range(len(evaluation.measures)))

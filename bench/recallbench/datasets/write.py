@@ -25,7 +25,11 @@ def whole(out: Path) -> Iterator[Path]:
 
     Raises InputError if `out` exists or cannot be written.
     """
-    if out.exists() or out.is_symlink():
+    try:
+        there = out.exists() or out.is_symlink()
+    except OSError as error:  # a name that is too long
+        raise InputError(f"{out}: {error.strerror}; take another name") from None
+    if there:
         raise InputError(f"{out}: is there already; name a folder that is not")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -154,11 +154,17 @@ def _score(u: Float) -> Float:
     inside = (most > 0) & (least < 0)
     low = np.where(inside, -1 / np.where(inside, most, 1.0), 0.0) * (1 - 1e-9)
     high = np.where(inside, -1 / np.where(inside, least, -1.0), 0.0) * (1 - 1e-9)
-    for _ in range(50):
-        middle = (low + high) / 2
-        falling = (u / (1 + middle[:, None] * u)).sum(axis=1) >= 0
-        low, high = np.where(falling, middle, low), np.where(falling, high, middle)
-    variance = np.mean(u**2 / (1 + ((low + high) / 2)[:, None] * u), axis=1)
+    weight = np.zeros(len(u))
+    for _ in range(60):  # Newton's method, with bisection where it would leave the bracket
+        shares = u / (1 + weight[:, None] * u)
+        balance, slope = shares.sum(axis=1), np.einsum("rg,rg->r", shares, shares)
+        low, high = np.where(balance >= 0, weight, low), np.where(balance >= 0, high, weight)
+        step = weight + balance / np.where(slope > 0, slope, 1.0)
+        following = np.where((step > low) & (step < high), step, (low + high) / 2)
+        moved, weight = np.abs(following - weight), np.where(inside, following, 0.0)
+        if not (moved > 1e-10 * np.maximum(1.0, np.abs(weight)))[inside].any():
+            break
+    variance = np.mean(u**2 / (1 + weight[:, None] * u), axis=1)
     error = np.sqrt(np.where(inside, variance, 1.0) / (u.shape[1] - 1))
     return np.asarray(np.where(inside, u.mean(axis=1) / error, _sure(u)), np.float64)
 

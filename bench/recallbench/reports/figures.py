@@ -49,6 +49,11 @@ def probability(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def equation(p: float) -> str:
+    """A p-value in a sentence: `p = 0.012`, `p < 0.001`."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
 def percent(share: float) -> str:
     """A share as a whole percentage."""
     return f"{100 * share:.0f} %"

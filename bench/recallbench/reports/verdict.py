@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recallbench.aggregate import clusters_of
-from recallbench.reports.figures import bounds, fine, number, percent, probability, spread
+from recallbench.reports.figures import bounds, equation, fine, number, percent, spread
 from recallbench.reports.standing import Standing, resolutions
 from recallbench.reports.words import Both, listed, outcome, say, words
 from recallbench.stats import FEW_CLUSTERS, Interval, mean_interval
@@ -84,7 +84,7 @@ def _figures(held: Standing) -> list[Figure]:
         turned = second != held.baseline
         one = family[second] if turned else family[best]
         change = _negated(one.interval) if turned else one.interval
-        test = say("n.p", p=probability(one.adjusted), family=len(family))
+        test = say("n.p", p=equation(one.adjusted), family=len(family))
         where = _interval(change, signed=True)
         detail = Both(f"{where.en}; {test.en}", f"{where.zh}；{test.zh}")
         out.append(Figure(number(change.mean, signed=True), say("n.gain", base=second), detail))
@@ -125,7 +125,7 @@ def _sure(held: Standing) -> list[Both]:
         out += _safer(held)
     elif len(held.order) > 1:
         worst = max(one.adjusted for one in held.to_best.values())
-        out.append(say("s.ahead", best=best, p=probability(worst)))
+        out.append(say("s.ahead", best=best, p=equation(worst)))
     found = resolutions(held)[0].detectable
     if found is not None:
         out.append(say("s.finds", measure=held.primary, low=fine(found[1]), high=fine(found[2])))

@@ -24,35 +24,13 @@ from recallstack.memory.portal import PortalStatus
 from recallstack.memory.recall import Recalled
 
 SWITCHES = frozenset(one.name for one in dataclasses.fields(Switches))
-_CALLS: Mapping[str, type[msgspec.Struct]] = {
-    "start-admin": words.Nothing,
-    "rollback": words.Nothing,
-    "write": words.Row,
-    "compact": words.Compact,
-    "save-candidates": words.Save,
-    "remember": words.Remember,
-    "promote": words.Promote,
-    "reject": words.Reject,
-    "forget": words.Forget,
-    "expire": words.Expire,
-    "turn": words.Turn,
-    "closed-loop": words.User,
-    "repay": words.Nothing,
-}
-_PROBES: Mapping[str, type[msgspec.Struct]] = {
-    "recall": words.Recall,
-    "candidates": words.Listing,
-    "memories": words.Whose,
-    "events": words.Nothing,
-    "status": words.Nothing,
-}
 VOCABULARY = Vocabulary(
     calls={
-        **{name: words.names(kind) for name, kind in _CALLS.items()},
+        **{name: words.names(kind) for name, kind in words.CALLS.items()},
         "start": words.names(words.Settings),
         "switch": frozenset(words.MODES),
     },
-    probes={name: words.names(kind) for name, kind in _PROBES.items()},
+    probes={name: words.names(kind) for name, kind in words.PROBES.items()},
     faults={
         "database": frozenset(FAILS),
         "vectors": frozenset({"none", "gone"}),
@@ -130,10 +108,10 @@ class Session:
                 return {**_status(host.portal.status()), "error": host.shown(str(refused))}
             host.settings = settings
             return {**_status(status), "error": error}
-        return self._does[name](read(_CALLS[name], arguments, name))
+        return self._does[name](read(words.CALLS[name], arguments, name))
 
     async def probe(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self._does[name](read(_PROBES[name], arguments, name))
+        return self._does[name](read(words.PROBES[name], arguments, name))
 
     async def close(self) -> None:
         self._host.close()

@@ -16,9 +16,10 @@ from recallstack.errors import InputError
 from recallstack.memory.database import Database
 from recallstack.memory.memories import M, Memories
 from recallstack.memory.model import Stored
+from recallstack.memory.pgvectors import PgVectors
 from recallstack.memory.schema import CANDIDATES, MEMORIES, RUNS
 from recallstack.memory.services import open_stores
-from recallstack.memory.vectors import TableOfVectors, VectorTable
+from recallstack.memory.vectors import LocalVectors
 from recallstack.session.clock import Timer
 
 EPOCH_MS = 1_700_000_000_000
@@ -94,18 +95,18 @@ class Stores:
         self._schema = schema
         self.faults = {"database": "none", "vectors": "none"}
 
-    def open(self, stack: ExitStack) -> tuple[Database, VectorTable]:
+    def open(self, stack: ExitStack) -> tuple[Database, LocalVectors | PgVectors]:
         """Connections that the stack closes, and that fail as `faults` says."""
         database, vectors = self._open(stack)
         self._watch(database, "database")
         self._watch(vectors.database, "vectors")
         return database, vectors
 
-    def _open(self, stack: ExitStack) -> tuple[Database, TableOfVectors]:
+    def _open(self, stack: ExitStack) -> tuple[Database, LocalVectors | PgVectors]:
         database, vectors = open_stores(self._url, schema=self._schema)
         stack.callback(database.close)
         stack.callback(vectors.close)
-        assert isinstance(vectors, TableOfVectors)
+        assert isinstance(vectors, LocalVectors | PgVectors)
         for one in (database, vectors.database):
             if not one.postgres:
                 # No scenario cuts the power: nothing waits for the disk.

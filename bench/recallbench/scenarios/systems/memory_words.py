@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -161,6 +162,32 @@ class Listing(Words, frozen=True):
     user: str | None = None
     status: Literal["pending", "promoted", "rejected"] | None = "pending"
     side: Literal["portal", "admin"] = "portal"
+
+
+CALLS: Mapping[str, type[msgspec.Struct]] = {
+    "start-admin": Nothing,
+    "rollback": Nothing,
+    "write": Row,
+    "compact": Compact,
+    "save-candidates": Save,
+    "remember": Remember,
+    "promote": Promote,
+    "reject": Reject,
+    "forget": Forget,
+    "expire": Expire,
+    "turn": Turn,
+    "closed-loop": User,
+    "repay": Nothing,
+}
+"""Calls, but for `start` and `switch`, which take settings, and their arguments."""
+PROBES: Mapping[str, type[msgspec.Struct]] = {
+    "recall": Recall,
+    "candidates": Listing,
+    "memories": Whose,
+    "events": Nothing,
+    "status": Nothing,
+}
+"""Probes and their arguments."""
 
 
 def names(kind: type[msgspec.Struct]) -> frozenset[str]:
