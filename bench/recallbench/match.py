@@ -208,8 +208,8 @@ def tie_bounds(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """(worst, best) float64 `[Q]` of a measure over all orders of equal scores; None where no scores tie.
 
-    Best puts the memories of highest grade first within each group of equals and forbidden ones last, worst the reverse. A list whose
-    scores do not fall along it has no such order and is left as it is.
+    Best puts the memories of highest grade first within each group of equals and forbidden ones last, worst the
+    reverse. A list whose scores do not fall along it has no such order and is left as it is.
     """
     tied = [_tie_groups(scores) for scores in run.scores]
     if not any(tied):

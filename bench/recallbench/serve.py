@@ -42,7 +42,8 @@ def _require() -> None:
         import uvicorn
     except ImportError:
         raise InputError(
-            'serving needs starlette and uvicorn; install the extra: pip install "recallbench[serve]" (in a checkout: pip install -e ".[serve]")'
+            'serving needs starlette and uvicorn; install the extra: pip install "recallbench[serve]" '
+            '(in a checkout: pip install -e ".[serve]")'
         ) from None
     del starlette, uvicorn
 

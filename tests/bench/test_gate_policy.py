@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from made import refused
+from paths import ROOT
 
 from recallbench.gate.policy import NO_NEW, Category, Latency, Policy, Scenarios, policy_of, read_config
 
@@ -140,3 +141,11 @@ def test_integers_are_numbers() -> None:
     found = policy_of(values, "x")
     assert found.margins == {"Chars": 100}
     assert found.latency == Latency(ratio=2.0)
+
+
+def test_every_key_is_documented() -> None:
+    text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+    for kind, table in ((Policy, "gate"), (Latency, "gate.latency"), (Scenarios, "gate.scenarios")):
+        for key in kind.__struct_fields__:
+            named = (f"`{key}`", f"[{table}.{key}]", f"[{table}.{key}.NAME]")
+            assert any(one in text for one in named), f"{table}.{key}"

@@ -163,8 +163,10 @@ def test_unjudged_hits_that_could_change_a_pass_make_it_inconclusive() -> None:
     # Old lists: x-1 … x-4; new ones x-11 … x-14: all eight moved, in each of forty questions.
     assert found.change.bounds == pytest.approx((-0.8, 0.8))
     assert len(bounded.unjudged) == 8 * COUNT
+    # The highest ranks first: rank 2 of every question, new or old.
     first = bounded.unjudged[0]
     assert (first.question, first.memory, first.before, first.after) == ("q-0", "x-11", 0, 2)
+    assert {max(hit.before, hit.after) for hit in bounded.unjudged[: 2 * COUNT]} == {2}
     assert found.change.settle is None
     # R@5 cannot go up with more relevant memories that are all returned: 1 / (1 + 4) at worst.
     recall = only(gated(SET, GOOD, after, policy(margins={"R@5": 0.05}, unjudged="bounds")), "R@5")
@@ -341,6 +343,16 @@ def test_scenarios_are_rules(implementation: str, verdict: Verdict, said: str) -
     result = gated(SET, GOOD, GOOD, rules)
     assert result.verdict is verdict
     assert said in only(result, BUG).message
+
+
+def test_of_a_whole_system_only_what_applies_is_asked_for() -> None:
+    rules = policy(scenarios={"run": ["mneme"]})
+    result = gated(SET, GOOD, GOOD, rules)
+    assert result.verdict is Verdict.PASS
+    assert len(result.outcomes) > 10
+    silent = policy(scenarios={"run": ["mneme"], "implementation": "python:test_gate_rules:SILENT"})
+    found = gated(SET, GOOD, GOOD, silent)
+    assert [(one.name, one.verdict) for one in found.outcomes] == [("mneme", Verdict.INCONCLUSIVE)]
 
 
 def test_an_unknown_scenario_is_named() -> None:

@@ -99,7 +99,7 @@ def test_values_are_json_without_nan() -> None:
 
 @pytest.mark.parametrize("difference", [0.0, -1.0, 1e-300, math.nan, math.inf])
 def test_bad_differences(difference: float) -> None:
-    with pytest.raises(InputError, match="must be at least 0.0001"):
+    with pytest.raises(InputError, match=r"must be at least 0\.0001"):
         report(Fixed("best", BEST), Fixed("middle", MIDDLE), difference=difference)
 
 

@@ -21,7 +21,7 @@ from test_reports_hostile import HOSTILE, hostile_set
 from recallbench.cli import _run
 from recallbench.datasets.model import Question
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

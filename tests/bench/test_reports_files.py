@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import string
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from recallbench.datasets.model import LabelledSet, Question
 from recallbench.evaluation import Evaluation
 from recallbench.reports.badge import badge_json, badge_parts, badge_svg
 from recallbench.reports.html import report_html
+from recallbench.reports.load import load_run
 from recallbench.reports.payload import questions_payload
 from recallbench.reports.report_summary import report_summary
 from recallbench.reports.reproduce import command
@@ -294,6 +296,9 @@ def test_the_summary_is_the_report_in_figures(folder: Path, tmp_path: Path) -> N
     assert (value["best"], value["baseline"], value["primary"], value["valid"]) == ("new", "old", "RR", False)
     row = next(one for one in value["results"] if (one["system"], one["measure"]) == ("new", "R@2"))
     assert (row["mean"], row["n"]) == (1.0, 2)
+    # RR 1 and 1/2: error 1/4, t(.975, 1) = 12.70620, so the interval begins at 3/4 - 3.17655.
+    row = next(one for one in value["results"] if (one["system"], one["measure"]) == ("new", "RR"))
+    assert row["low"] == -2.4266
     assert value["waterfall"] == {"old": {"filtered": 1, "out-fused": 1, "kept": 1}}
 
 
@@ -319,19 +324,29 @@ def test_the_colour_of_a_badge_is_its_verdict(tmp_path: Path) -> None:
 # The command that makes the run again
 
 
-def test_the_command_makes_the_same_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--system bm25-okapi --system inject-fixed --baseline inject-fixed --split dev --category exact --depth 7",
+        "--system presets:inject --measure R@3 --measure Success(rel=1)@5",
+        "--replay sessions --system inject-strict --turns 4 --seed 3 --split test --category typo",
+    ],
+)
+def test_the_command_makes_the_same_run(options: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    arguments = ["run", "--dataset", "mneme-memories", "--system", "bm25-okapi", "--system", "inject-fixed"]
-    arguments += ["--baseline", "inject-fixed", "--split", "dev", "--category", "exact", "--quiet", "--out", str(out)]
-    assert _run(arguments) == 0
+    arguments = ["run", "--dataset", "mneme-memories", *options.split(), "--quiet"]
+    assert _run([*arguments, "--out", str(out)]) == 0
     (folder,) = out.iterdir()
-    from recallbench.reports.load import load_run
-
     text = command(load_run(folder))
     assert text.startswith("recallbench run")
-    again = [part.strip("'") for part in text.replace("\\\n", " ").split()[1:]]
+    again = shlex.split(text.replace("\\\n", " "))[1:]
     assert _run([*again, "--quiet", "--out", str(tmp_path / "again")]) == 0
     assert [one.name for one in (tmp_path / "again").iterdir()] == [folder.name]
+
+
+def test_a_replay_is_set_against_the_stack_without_a_bug(tmp_path: Path) -> None:
+    runs = [run_of("no-bug.step1", ["a", "c", ""]), run_of("stale-query.step1", ["", "", ""])]
+    assert section_of(tmp_path, evaluated(small_set(QUESTIONS), runs)).held.baseline == "no-bug.step1"
 
 
 def test_a_recipe_that_is_no_preset_is_a_file(tmp_path: Path) -> None:

@@ -87,9 +87,12 @@ def test_a_report_that_was_away_for_a_while(repository: Path) -> None:
     top = repository.parents[1]
     git(top, "rm", "-q", "-f", "deep/reports/small/summary.json")
     git(top, "commit", "-q", "-m", "away")
+    put(repository / "small", summary(0.8, "l2"))
+    git(top, "add", "-A")
+    git(top, "commit", "-q", "-m", "back")
     put(repository / "small", summary(0.9, "l2"))
     (points,) = history(repository).values()
-    assert means(points) == [0.4, 0.5, 0.6, 0.9]
+    assert means(points) == [0.4, 0.5, 0.6, 0.8, 0.9]
 
 
 def test_changed_data_is_a_break(repository: Path) -> None:

@@ -10,6 +10,7 @@ from report_support import evaluated, everything, run_of, small_set, traced, wri
 
 from recallbench.cli import _run
 from recallbench.datasets.model import LabelledSet, Question, Session
+from recallbench.evaluation import Evaluation
 from recallbench.runs import hidden
 from recallbench.systems.base import SystemRun
 from recallstack.preretrieval.contract import ContextEntry
@@ -52,9 +53,14 @@ def systems() -> list[SystemRun]:
     rows = [(i, "fused", 1, f"{NAME}-m{i}") for i in range(3)]
     one = run_of("one", ids, notes=(f"{NOTE} {NAME}",), **traced(losses, rows))
     # The second finds at once what the first has behind a forbidden row: a question to look at.
-    two = run_of("folder/two", [(), (), (f"{NAME}-m2",)])
+    # It always returns one row, which a check tells with its name.
+    two = run_of("folder/two", [(f"{NAME}-m5",), (f"{NAME}-m5",), (f"{NAME}-m2",)])
     spec = {"system": "stdio", "command": [f"/home/{NAME}/run"], "model": f"/home/{NAME}/model", "name": "owner/model"}
     return [one, replace(two, spec=spec)]
+
+
+def measured(runs: list[SystemRun]) -> Evaluation:
+    return evaluated(private_set(), runs)
 
 
 def reports(folder: Path, out: Path, *options: str) -> dict[str, str]:
@@ -75,7 +81,7 @@ def holding(files: dict[str, str], what: str) -> set[str]:
 
 @pytest.mark.parametrize("text_in_run", [False, True])
 def test_no_text_in_any_file_of_a_report(text_in_run: bool, tmp_path: Path) -> None:
-    run = written(tmp_path / "runs", evaluated(private_set(), systems()), text=text_in_run)
+    run = written(tmp_path / "runs", measured(systems()), text=text_in_run)
     files = reports(run, tmp_path / "out")
     assert holding(files, TEXT) == set()
     # The search can fail: ids are there, the packed data of the page too.
@@ -84,13 +90,13 @@ def test_no_text_in_any_file_of_a_report(text_in_run: bool, tmp_path: Path) -> N
 
 
 def test_no_text_in_any_file_of_a_run(tmp_path: Path) -> None:
-    run = written(tmp_path, evaluated(private_set(), systems()))
+    run = written(tmp_path, measured(systems()))
     assert holding(everything(run), TEXT) == set()
 
 
-@pytest.mark.parametrize("published_run", [False, True])
-def test_published_reports_hide_ids_paths_and_notes(published_run: bool, tmp_path: Path) -> None:
-    run = written(tmp_path / "runs", evaluated(private_set(), systems()), publish=published_run)
+@pytest.mark.parametrize(("published_run", "text_in_run"), [(False, False), (False, True), (True, False)])
+def test_published_reports_hide_ids_paths_and_notes(published_run: bool, text_in_run: bool, tmp_path: Path) -> None:
+    run = written(tmp_path / "runs", measured(systems()), publish=published_run, text=text_in_run)
     files = reports(run, tmp_path / "out", "--publish")
     for private in (TEXT, NAME, NOTE, "folder/two", str(tmp_path)):
         assert holding(files, private) == set(), private
@@ -99,18 +105,20 @@ def test_published_reports_hide_ids_paths_and_notes(published_run: bool, tmp_pat
     assert "r.html" in holding(files, hidden(f"{NAME}-m0"))
     assert "r.html" in holding(files, f"system-{hidden('folder/two')}")
     assert "r.html" in holding(files, "owner/model")
+    assert "r.html" in holding(files, f"one 2, system-{hidden('folder/two')} 1")  # in the message of a check
+    assert holding(files, '"text": ') == holding(files, '"mt":') == set()
 
 
 def test_a_published_run_hides_its_labels(tmp_path: Path) -> None:
     """The labels of a run on disk, from which tables are made, are hashed too."""
-    run = written(tmp_path, evaluated(private_set(), systems()[:1]), publish=True)
+    run = written(tmp_path, measured(systems()[:1]), publish=True)
     files = everything(run)
     assert holding(files, NAME) == set()
     assert "labels.parquet" in holding(files, hidden(f"{NAME}-m0"))
 
 
 def test_texts_are_shown_when_asked_for(tmp_path: Path) -> None:
-    run = written(tmp_path / "runs", evaluated(private_set(), systems()), text=True)
+    run = written(tmp_path / "runs", measured(systems()), text=True)
     files = reports(run, tmp_path / "out", "--include-text")
     with_text = {"r.html", *(str(Path("md") / name) for name in ("report.md", "questions.csv", "questions.parquet"))}
     assert holding(files, TEXT) == with_text
@@ -119,7 +127,7 @@ def test_texts_are_shown_when_asked_for(tmp_path: Path) -> None:
 def test_time_and_machine_are_not_published(tmp_path: Path) -> None:
     import json
 
-    run = written(tmp_path / "runs", evaluated(private_set(), systems()))
+    run = written(tmp_path / "runs", measured(systems()))
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
     shown = reports(run, tmp_path / "shown")
     hides = reports(run, tmp_path / "hides", "--publish")
@@ -137,7 +145,7 @@ def test_time_and_machine_are_not_published(tmp_path: Path) -> None:
 def test_contradictions_get_one_line(
     options: tuple[str, ...], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = written(tmp_path / "runs", evaluated(private_set(), systems()))
+    run = written(tmp_path / "runs", measured(systems()))
     assert _run(["report", str(run), *options]) == 2
     error = capsys.readouterr().err
     assert says in error

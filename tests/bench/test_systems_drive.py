@@ -54,7 +54,9 @@ class Made:
         self.closed.set()
 
 
-def drive(ask: Callable[[Made, str], object], in_a_row: bool = False, **settings: object) -> tuple[SystemRun, list[str]]:
+def drive(
+    ask: Callable[[Made, str], object], in_a_row: bool = False, **settings: object
+) -> tuple[SystemRun, list[str]]:
     log: list[str] = []
     made = StdioSettings(**{"warm_up": 0, **settings})  # type: ignore[arg-type]
     system = ExternalSystem("made", {}, made, lambda: Made(log, ask, in_a_row))
@@ -66,34 +68,26 @@ def failed(run: SystemRun) -> dict[str, str]:
     return {name: error for name, error in zip(QUESTIONS, run.observed.errors, strict=True) if error}
 
 
+async def until(log: list[str], count: int) -> None:
+    """Wait, without time, until so many lines are in the log."""
+    while len(log) < count:
+        await asyncio.sleep(0)
+
+
 def test_those_beside_a_hanging_question_are_asked_again_in_their_order() -> None:
     """Three at once: q-1 hangs; q-2 and q-3 wait until the process is killed for it, and go to the front again."""
-    begun: list[str] = []
 
-    async def wait(connection: Made) -> None:
+    async def ask(connection: Made, name: str) -> None:
+        log = connection.log
+        if log.count("open") > 1 or name in QUESTIONS[3:]:
+            return
+        await until(log, 4)  # open and three questions
+        if name == "q-1":
+            raise Lost("gave no reply", hung=True)
         await connection.closed.wait()
         raise Lost("was ended by SIGKILL")
 
-    def ask(connection: Made, name: str) -> object:
-        first = name not in begun
-        begun.append(name)
-        if name == "q-1":
-            raise Lost("gave no reply", hung=True)
-        return wait(connection) if first and name in ("q-2", "q-3") else None
-
-    # q-1 raises before its fellows are sent, unless it is made to wait for them.
-    async def last(connection: Made) -> None:
-        while len(begun) < 3:
-            await asyncio.sleep(0)
-        raise Lost("gave no reply", hung=True)
-
-    def together(connection: Made, name: str) -> object:
-        if name == "q-1":
-            begun.append(name)
-            return last(connection)
-        return ask(connection, name)
-
-    run, log = drive(together, concurrency=3)
+    run, log = drive(ask, concurrency=3)
     assert failed(run) == {"q-1": "gave no reply"}
     assert log[:6] == ["open", "q-1", "q-2", "q-3", "kill", "kill"]  # at once, and when the connection is dropped
     assert log[6:10] == ["open", "q-2", "q-3", "q-4"]
@@ -101,22 +95,12 @@ def test_those_beside_a_hanging_question_are_asked_again_in_their_order() -> Non
 
 
 def test_of_several_under_way_at_a_death_each_is_asked_alone_and_the_culprit_is_found() -> None:
-    alive = 0
-
-    async def die(connection: Made) -> None:
-        connection.closed.set()
-        raise Lost("exited")
-
-    async def with_it(connection: Made) -> None:
-        await connection.closed.wait()
-        raise Lost("exited")
-
-    def ask(connection: Made, name: str) -> object:
-        nonlocal alive
-        alive += 1
+    async def ask(connection: Made, name: str) -> None:
+        if connection.log.count("open") == 1:
+            await until(connection.log, 4)
+            raise Lost("exited")
         if name == "q-2":
-            return die(connection)
-        return with_it(connection) if alive in (1, 3) else None
+            raise Lost("exited")
 
     run, log = drive(ask, concurrency=3)
     assert failed(run) == {"q-2": "exited"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from recallbench.gate.interval import VerdictInterval, verdict_interval
 from recallbench.gate.margins import SMALL_CELL, Pair, differences, margin_outcomes, rules_of
 from recallbench.gate.outcome import EXIT, Outcome, Verdict, combined
 from recallbench.gate.policy import Policy
-from recallbench.gate.rules import latency_outcomes, limit_outcomes, scenario_outcomes, trust_outcomes
+from recallbench.gate.replays import scenario_outcomes
+from recallbench.gate.rules import latency_outcomes, limit_outcomes, trust_outcomes
 from recallbench.gate.unjudged import Unjudged
 from recallbench.measures import Measure, parse_measure
 from recallbench.systems.base import SystemRun
+from recallbench.systems.config import Configured
 from recallbench.trust import Check
 from recallstack.errors import InputError
 
@@ -45,7 +48,8 @@ class GateResult:
     """A verdict and all that explains it.
 
     against: what the baseline is, in a few words. flips: the primary measure of every system, and each measure that
-    did not pass. unjudged: memories whose labels decide. notes: on the baseline. seconds: spent on statistics.
+    did not pass. unjudged: memories whose labels decide, highest ranks first. notes: on the baseline. seconds: spent
+    on statistics and labels.
     """
 
     verdict: Verdict
@@ -120,12 +124,14 @@ def judge(
     against: str,
     notes: Sequence[str] = (),
     same_machine: bool = False,
+    configured: Mapping[str, Configured] | None = None,
+    overrides: Mapping[str, Any] | None = None,
 ) -> GateResult:
     """Measure both sides, apply every rule, explain.
 
     before: runs of the baseline; after: of the systems under test; one list a question of `labelled`, `depth` rows
-    asked for. same_machine: whether the times of both sides can be compared. Raises InputError for a rule that cannot
-    be applied to this set.
+    asked for. same_machine: whether the times of both sides can be compared. configured, overrides: for scenarios on a
+    system on stdio. Raises InputError for a rule that cannot be applied to this set.
     """
     measures = measures_of(policy, labelled)
     runs, pairs = paired_runs(before, after, against)
@@ -147,7 +153,7 @@ def judge(
     ]
     found, by_category = _flips(evaluation, pairs, outcomes), _categories(evaluation, pairs, policy.level)
     seconds = time.perf_counter() - begun
-    outcomes += scenario_outcomes(policy)
+    outcomes += scenario_outcomes(policy, configured, overrides)
     unjudged = dict.fromkeys(hit for _, hits in margins for hit in hits)
     return GateResult(
         combined(outcomes),
@@ -158,7 +164,7 @@ def judge(
         policy,
         tuple(found),
         tuple(by_category),
-        tuple(unjudged),
+        tuple(sorted(unjudged, key=lambda hit: min(rank for rank in (hit.before, hit.after) if rank))),
         tuple(notes),
         seconds,
     )

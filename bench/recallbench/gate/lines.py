@@ -117,11 +117,11 @@ def settled(found: Settle | None, margin: float) -> str:
 def notes(result: GateResult) -> Iterator[str]:
     """On the baseline, on rough intervals, and the warnings of the trust checks."""
     yield from result.notes
-    told: dict[str, None] = {}
-    for one in result.outcomes:
-        for note in one.notes:
-            told[f"{one.title}: {note}" if one.group else note] = None
+    told = dict.fromkeys(note for one in result.outcomes if not one.group for note in one.notes)
     yield from told
+    yield from dict.fromkeys(
+        f"{one.title}: {note}" for one in result.outcomes if one.group for note in one.notes if note not in told
+    )
     for check in result.warnings:
         yield f"{check.system + ': ' if check.system else ''}{check.message} ({check.name})"
 

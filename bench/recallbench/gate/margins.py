@@ -86,6 +86,7 @@ def margin_outcomes(
     them (Bonferroni, whose verdict is that of Holm's first step). PASS needs every rule to pass, and no correction
     (Berger 1982, the intersection-union test).
     """
+    known: dict[tuple[Pair, int], Bounds | None] = {}
     for rule in rules:
         change, both = differences(evaluation, rule.pair, rule.measure)
         counted = both & members(evaluation, rule.group)
@@ -96,13 +97,11 @@ def margin_outcomes(
                 f'[gate.{where}] "{measure}": no question of {evaluation.labelled.info.name} counts in it '
                 f"({measure.denominator}); drop the rule"
             )
-        one = _Judge(evaluation, rule, counted, policy, family)
-        bounds = None
-        if policy.unjudged == "bounds":
-            runs = evaluation.runs
-            before, after = runs[rule.pair.before], runs[rule.pair.after]
-            bounds = label_bounds(evaluation.labelled, before, after, measure, change, counted)
-        yield one.outcome(change, bounds)
+        key = rule.pair, rule.measure
+        if policy.unjudged == "bounds" and key not in known:
+            before, after = (evaluation.runs[side] for side in (rule.pair.before, rule.pair.after))
+            known[key] = label_bounds(evaluation.labelled, before, after, measure, change, both)
+        yield _Judge(evaluation, rule, counted, policy, family).outcome(change, known.get(key))
 
 
 class _Judge:
@@ -140,11 +139,12 @@ class _Judge:
         verdict = self.verdict(interval, joint)
         message, range_ = "", None
         hits: tuple[Unjudged, ...] = ()
-        if bounds is not None:
+        if bounds is not None and any(_moved(side, change, self._places) for side in (bounds.worst, bounds.best)):
             range_ = (float(bounds.worst[self._places].mean()), float(bounds.best[self._places].mean()))
             extremes = {self.verdict(*self.intervals(one)) for one in (bounds.worst, bounds.best)}
             if verdict is not Verdict.INCONCLUSIVE and extremes != {verdict}:
-                hits = bounds.hits
+                mine = {evaluation.labelled.questions[place].id for place in self._places}
+                hits = tuple(hit for hit in bounds.hits if hit.question in mine)
                 message = (
                     f"{verdict} as labelled, but {len(hits)} returned memories that moved were never judged, and their "
                     "labels change the verdict"
@@ -171,6 +171,10 @@ class _Judge:
         return Outcome(
             "margin", rule.pair.system, name, verdict, message, rule.group, found, limit=rule.margin, notes=notes
         ), hits
+
+
+def _moved(bound: NDArray[np.float64], change: NDArray[np.float64], places: NDArray[np.intp]) -> bool:
+    return not np.array_equal(bound[places], change[places])
 
 
 def _notes(interval: VerdictInterval, category: bool) -> Iterator[str]:

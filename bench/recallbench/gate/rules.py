@@ -1,4 +1,4 @@
-"""Rules without a margin: floors, hard rules, latency, scenarios, trust checks."""
+"""Rules without a margin: floors, hard rules, latency, trust checks."""
 
 from __future__ import annotations
 
@@ -151,37 +151,6 @@ def _drawn_ratios(
     drawn = np.random.default_rng(seed).integers(0, len(before), (_RESAMPLES, len(before)))
     slow, fast = (np.percentile(one[drawn], percentile, axis=1) for one in (after, before))
     return np.asarray(slow / np.maximum(fast, 1e-9), np.float64)
-
-
-def scenario_outcomes(policy: Policy) -> Iterator[Outcome]:
-    """One outcome a scenario of the policy, run in variant fixed. Raises InputError for a name that there is not."""
-    rule = policy.scenarios
-    if not rule.run:
-        return
-    from pathlib import Path
-
-    from recallbench.datasets.jsonl import nearest
-    from recallbench.scenarios import engine
-    from recallbench.scenarios.catalogue import catalogue_folder
-    from recallbench.scenarios.implementations import implementation_of
-    from recallbench.scenarios.load import load
-    from recallbench.scenarios.reference import Reference
-
-    folders = [Path(one) for one in rule.folders] or [catalogue_folder()]
-    found = load(folders, Reference())
-    ids, systems = {one.id for one in found}, {one.system for one in found}
-    for name in rule.run:
-        if name not in ids and name not in systems:
-            raise InputError(f"gate.scenarios.run: no scenario {name!r}; {nearest(name, sorted(ids | systems))}")
-    chosen = [one for one in found if one.id in rule.run or one.system in rule.run]
-    for one in engine.run(chosen, implementation_of(rule.implementation), ("fixed",)):
-        why = "; ".join(f"{each.where}: expected {each.expected}, came {each.came}" for each in one.why[:1])
-        if one.outcome == "not-applicable":
-            said = f"not applicable: {one.implementation} does not declare {', '.join(one.scenario.needs)}"
-            yield Outcome("scenario", one.implementation, one.scenario.id, Verdict.INCONCLUSIVE, said)
-        else:
-            verdict = Verdict.PASS if one.outcome == "passed" else Verdict.FAIL
-            yield Outcome("scenario", one.implementation, one.scenario.id, verdict, why)
 
 
 def trust_outcomes(evaluation: Evaluation) -> Iterator[Outcome]:

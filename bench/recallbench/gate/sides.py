@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,6 +79,7 @@ def run_gate(
 
     Raises InputError for anything that keeps the gate from judging; a system that answers badly does not.
     """
+    config = _from_file(config)
     policy = config.policy
     if not policy.systems:
         raise InputError("no system is named; give --system SPEC, or systems = […] in [gate]")
@@ -100,7 +102,25 @@ def run_gate(
     before = [run_of(name, one, places) for name, one in held.items()]
     after = _answers(systems, labelled, baseline.depth, asked.progress)
     against = shown(folder) + (f" ({baseline.revision})" if baseline.revision else "")
-    return judge(labelled, before, after, policy, depth=baseline.depth, against=against, notes=notes)
+    return judge(
+        labelled,
+        before,
+        after,
+        policy,
+        depth=baseline.depth,
+        against=against,
+        notes=notes,
+        configured=asked.configured,
+        overrides=asked.overrides,
+    )
+
+
+def _from_file(config: Config) -> Config:
+    """The policy with the folders of its scenarios as seen from the working folder."""
+    rule = config.policy.scenarios
+    folders = tuple(str(config.folder / one) for one in rule.folders)
+    scenarios = msgspec.structs.replace(rule, folders=folders)
+    return dataclasses.replace(config, policy=msgspec.structs.replace(config.policy, scenarios=scenarios))
 
 
 def _against_revision(config: Config, asked: Asked, ref: str, labelled: LabelledSet) -> GateResult:
@@ -115,7 +135,17 @@ def _against_revision(config: Config, asked: Asked, ref: str, labelled: Labelled
             systems = _systems(policy.systems, asked, configured)
             before = _answers(systems, labelled, depth, asked.progress)
     after = _answers(_systems(policy.systems, asked, asked.configured), labelled, depth, asked.progress)
-    return judge(labelled, before, after, policy, depth=depth, against=revision.title, same_machine=True)
+    return judge(
+        labelled,
+        before,
+        after,
+        policy,
+        depth=depth,
+        against=revision.title,
+        same_machine=True,
+        configured=asked.configured,
+        overrides=asked.overrides,
+    )
 
 
 def _systems(specs: Sequence[str], asked: Asked, configured: Mapping[str, Configured]) -> list[System]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,34 +57,34 @@ def label_bounds(
     """
     if not isinstance(measure, (Binary, NDCG)):
         return None
-    found = {
-        place: hits
-        for place in np.flatnonzero(counted).tolist()
-        if (hits := _hits(labelled.questions[place], before.ids[place], after.ids[place], measure.cutoff))
-    }
+    lists: dict[int, tuple[list[str], list[str]]] = {}
+    found: dict[int, list[Unjudged]] = {}
+    for place in np.flatnonzero(counted).tolist():
+        old, new = (list(islice(dict.fromkeys(run.ids[place]), measure.cutoff)) for run in (before, after))
+        if old != new and (hits := _hits(labelled.questions[place], old, new)):
+            lists[place], found[place] = (old, new), hits
     if not found:
         return None
     places, grade, rel = list(found), _top_grade(labelled), labelled.info.default_rel
     worst, best = change.copy(), change.copy()
     for bound, rises in ((best, True), (worst, False)):
         labels = [_relabelled(labelled.questions[place], found[place], rises, grade) for place in places]
-        new, old = (
-            measure.compute(from_lists(labels, [run.ids[at] for at in places], run.failed[places], rel))
-            for run in (after, before)
+        old_values, new_values = (
+            measure.compute(from_lists(labels, [lists[place][side] for place in places], run.failed[places], rel))
+            for side, run in enumerate((before, after))
         )
-        bound[places] = new - old
+        bound[places] = new_values - old_values
     return Bounds(worst, best, tuple(hit for hits in found.values() for hit in hits))
 
 
-def _hits(question: Question, before: Sequence[str], after: Sequence[str], cutoff: int | None) -> list[Unjudged]:
-    old, new = first_places(before), first_places(after)
-    if cutoff is not None:
-        old, new = ({name: rank for name, rank in one.items() if rank <= cutoff} for one in (old, new))
-    if old == new:
-        return []
+def _hits(question: Question, old: Sequence[str], new: Sequence[str]) -> list[Unjudged]:
     judged = labels_of(question)
-    moved = [name for name in dict.fromkeys((*new, *old)) if name not in judged and old.get(name) != new.get(name)]
-    return [Unjudged(question.id, name, old.get(name, 0), new.get(name, 0)) for name in moved]
+    before, after = first_places(old), first_places(new)
+    return [
+        Unjudged(question.id, name, before.get(name, 0), after.get(name, 0))
+        for name in dict.fromkeys((*new, *old))
+        if name not in judged and before.get(name) != after.get(name)
+    ]
 
 
 def _relabelled(question: Question, hits: Sequence[Unjudged], rises: bool, grade: int) -> dict[str, int]:

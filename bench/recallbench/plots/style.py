@@ -72,7 +72,7 @@ def whiskers(
         x=alt.X("low:Q", title=title, scale=alt.Scale(zero=zero, nice=True)), x2="high:Q"
     )
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(x="mean:Q")
-    step = alt.Step(ROW if color is None else max(ROW, 12 * len(colors)))
+    step = alt.Step(ROW) if color is None else alt.Step(max(ROW, 11 * len(colors) + 5), **{"for": "position"})
     line = [_line(0.0)] if zero else []
     chart: LayerChart = alt.layer(*line, bars, dots).properties(width=WIDTH, height=step)
     return chart

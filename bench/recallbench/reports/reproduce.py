@@ -8,6 +8,7 @@ from typing import Any
 from recallbench.datasets.registry import FORMATS
 from recallbench.datasets.registry import names as built_in
 from recallbench.evaluation import DEFAULT_MEASURES
+from recallbench.replay import NONE
 from recallbench.reports.load import StoredRun
 from recallstack.presets import presets
 from recallstack.recipes import to_dict
@@ -47,16 +48,22 @@ def _dataset(name: str) -> list[str]:
 
 
 def _systems(specs: dict[str, dict[str, Any]]) -> list[str]:
-    replayed = next((spec["replay"] for spec in specs.values() if "replay" in spec), None)
-    if replayed is not None:
-        given = " ".join(f"--{name.replace('_', '-')} {replayed[name]}" for name in _REPLAYED if name in replayed)
-        return ["--replay sessions --system RECIPE", given]
     known = {name: to_dict(recipe) for name, recipe in presets().items()}
+    fixed = next((spec for spec in specs.values() if spec.get("replay", {}).get("bug") == NONE), None)
+    if fixed is not None:
+        name = next((name for name, spec in known.items() if _core(spec) == _core(fixed)), "recipe:RECIPE.toml")
+        given = [f"--{key.replace('_', '-')} {fixed['replay'][key]}" for key in _REPLAYED]
+        return [f"--replay sessions --system {name}", *given]
     for group in ("presets", "presets:search", "presets:inject"):
         kind = group.partition(":")[2]
         if specs == {name: spec for name, spec in known.items() if kind in ("", spec["kind"])}:
             return [f"--system {group}"]
     return [f"--system {shlex.quote(_system(name, spec, known))}" for name, spec in specs.items()]
+
+
+def _core(spec: dict[str, Any]) -> dict[str, Any]:
+    """A recipe without its name: a replay names its variants after their bugs."""
+    return {key: value for key, value in spec.items() if key not in ("name", "description", "replay")}
 
 
 def _system(name: str, spec: dict[str, Any], known: dict[str, dict[str, Any]]) -> str:

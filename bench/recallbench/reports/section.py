@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from recallbench.aggregate import GROUPINGS, Cell, cells
 from recallbench.datasets.model import Question
+from recallbench.replay import NONE, system_name
 from recallbench.reports.costs import Cost, costs
 from recallbench.reports.inputs import Sweep
 from recallbench.reports.load import StoredRun
@@ -83,9 +84,9 @@ def _section(
         run = public(run)
     elif not include_text:
         run = run.without_texts()
-    chosen = next(
-        (name for name in (baseline, run.manifest["settings"].get("baseline")) if name in run.evaluation.systems), None
-    )
+    # A replay sets every bug against the stack without one.
+    wanted = (baseline, run.manifest["settings"].get("baseline"), system_name(NONE, 1))
+    chosen = next((name for name in wanted if name in run.evaluation.systems), None)
     held = standing(run.evaluation, chosen)
     grouped = {by: cells(run.evaluation, by) for by in GROUPED if by in GROUPINGS}
     sweep = next((one for one in sweeps if one.dataset == run.name), None)

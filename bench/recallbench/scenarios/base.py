@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from recallbench.scenarios.model import Given, Switch
+from recallbench.scenarios.model import Given, Scenario, Switch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,14 @@ class Named(Protocol):
 
     def begins(self, scenario: str) -> None:
         """The id of the scenario that `start` is about to begin."""
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """An implementation that cannot play every scenario whose needs it declares."""
+
+    def plays(self, scenario: Scenario) -> bool:
+        """Whether it can take every step of the scenario; others are not applicable."""
 
 
 class Implementation(Protocol):

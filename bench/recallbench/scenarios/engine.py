@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from recallbench.scenarios.base import Clocked, Implementation, Named, Running
+from recallbench.scenarios.base import Choosing, Clocked, Implementation, Named, Running
 from recallbench.scenarios.expectations import Failure, failures
 from recallbench.scenarios.model import Scenario, Switch
 from recallbench.scenarios.virtual_time import NothingToWaitFor, VirtualLoop
@@ -60,6 +60,8 @@ def run_one(scenario: Scenario, implementation: Implementation, variant: Literal
     vocabulary = implementation.vocabulary(scenario.system)
     shown: Variant = "fixed" if variant == "fixed" else "legacy" if scenario.kind == "bug" else "mutant"
     if vocabulary is None or not set(scenario.needs) <= vocabulary.capabilities:
+        return Result(scenario, implementation.name, shown, "not-applicable")
+    if isinstance(implementation, Choosing) and not implementation.plays(scenario):
         return Result(scenario, implementation.name, shown, "not-applicable")
     saved, broken = play(scenario, implementation, {} if variant == "fixed" else scenario.switches)
     exact = scenario.exact if implementation.switches(scenario.system) else ()

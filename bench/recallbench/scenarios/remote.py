@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from recallbench.scenarios.base import Running, Vocabulary
-from recallbench.scenarios.model import Given, Switch
+from recallbench.scenarios.model import Given, Scenario, Switch
 from recallbench.scenarios.reference import Reference
 from recallbench.systems.faults import Fault, Lost
 from recallbench.systems.settings import StdioSettings
@@ -26,6 +26,8 @@ from recallstack.errors import InputError
 T = TypeVar("T")
 SEARCHING = frozenset({"search", "inject", "vectors"})
 """What a system can be asked without events: all that one can do that does not declare `scenario`."""
+SEARCHED = ("mneme", "field")
+"""The documented systems whose search answers ids and scores, as protocol 1 does."""
 
 
 class Remote:
@@ -72,6 +74,14 @@ class Remote:
         able = self._hello.capabilities
         mine = able if "scenario" in able else able & SEARCHING
         return None if words is None else dataclasses.replace(words, capabilities=mine)
+
+    def plays(self, scenario: Scenario) -> bool:
+        """Whether it gets every step itself, or there are none but searches, which an adapter can turn into its own."""
+        if "scenario" in self._hello.capabilities:
+            return True
+        return scenario.system in SEARCHED and all(
+            step.kind == "probe" and step.name in SEARCHING & self._hello.capabilities for step in scenario.steps
+        )
 
     def switches(self, system: str) -> frozenset[str]:
         """No fault can be put into it."""

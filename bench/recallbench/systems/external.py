@@ -191,7 +191,7 @@ class _Drive:
         culprits = known or (lost if len(lost) == 1 else [])
         for (_, place), error in culprits:
             self._fail(place, str(error))
-        innocent = [one[0] for one in lost if one not in culprits]
+        innocent = sorted(one[0] for one in lost if one not in culprits)  # in the order of the questions
         await self._count_loss((culprits or lost)[0][1])
         if known:
             waiting.extendleft(reversed(innocent))
