@@ -10,7 +10,7 @@ REPORTS ?= reports
 AXE := axe-core@4.14.1
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: bench gate test test-slow test-heavy test-browser lint perf reports reports-check clean help
+.PHONY: bench gate test test-slow test-heavy test-browser lint perf reports reports-check notebooks clean help
 
 help:
 	@echo "make bench   all scenarios, and the recipes on the built-in labelled sets; prints the path of the report"
@@ -20,6 +20,7 @@ help:
 	@echo "make test-heavy   the tests of the heavy extras (installs torch: the version in constraints.txt)"
 	@echo "make test-browser   reports in a real browser (needs Debian's chromium and chromium-driver, and npm)"
 	@echo "make reports        writes the published reports anew; make reports-check compares their summaries"
+	@echo "make notebooks   executes the notebooks and compares them with what is committed (installs jupyter)"
 	@echo "make lint    Ruff, types, import contract"
 	@echo "make perf    the benchmarks against their peers (installs ranx and bm25s)"
 
@@ -48,6 +49,10 @@ $(VENV)/.browser: pyproject.toml constraints.txt | $(PY)
 	tar -xzf $(VENV)/axe-core-*.tgz -C $(VENV) package/axe.min.js
 	@touch $@ $(VENV)/.core $(VENV)/.test $(VENV)/.reports
 
+$(VENV)/.notebooks: pyproject.toml constraints.txt | $(PY)
+	$(PIP) --editable ".[notebooks,test]"
+	@touch $@ $(VENV)/.core $(VENV)/.test $(VENV)/.reports
+
 $(VENV)/.perf: pyproject.toml constraints.txt | $(PY)
 	$(PIP) --editable ".[perf]"
 	@touch $@ $(VENV)/.core $(VENV)/.test
@@ -74,7 +79,7 @@ test-heavy: $(VENV)/.heavy
 
 # The tests of the pages in a real browser; axe-core comes from npm.
 test-browser: $(VENV)/.browser
-	RECALLBENCH_AXE=$(VENV)/package/axe.min.js $(PY) -m pytest -m browser tests/bench
+	RECALLBENCH_AXE=$(VENV)/package/axe.min.js $(PY) -m pytest -m browser -s tests/bench
 
 # The published reports: the built-in sets, all presets, ids hashed. Nothing in them varies with time or machine.
 reports: $(VENV)/.reports
@@ -91,10 +96,14 @@ reports: $(VENV)/.reports
 # Fails where the committed summaries are not what the code makes.
 reports-check:
 	$(MAKE) reports REPORTS="$(OUT)/reports"
-	@set -e; for file in reports/*/summary.json; do diff -u "$$file" "$(OUT)/$$file"; done
 	@set -e; for file in "$(OUT)"/reports/*/summary.json; do name=$$(basename "$$(dirname "$$file")"); \
 	  test -f "reports/$$name/summary.json" || { echo "reports/$$name is not committed; run make reports"; exit 1; }; done
+	@set -e; for file in reports/*/summary.json; do diff -u "$$file" "$(OUT)/$$file"; done
 	@echo "the committed summaries are what the code makes"
+
+# From clean: every notebook is run and compared with its twin and its committed output. RECALLBENCH_DATA: for all of it.
+notebooks: $(VENV)/.notebooks
+	$(PY) -m pytest -m notebooks -s tests/bench/test_notebooks.py
 
 lint: $(VENV)/.test
 	$(PY) -m ruff check .

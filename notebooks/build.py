@@ -94,10 +94,10 @@ def shown(cell: Any) -> list[str]:
     out = []
     for output in cell.get("outputs", []):
         if output["output_type"] == "stream":
-            out.append(output["text"])
+            out.append("".join(output["text"]))
         data = output.get("data", {})
-        out.extend(data[kind] for kind in COMPARED if kind in data and not _CHART.fullmatch(data[kind]))
-    return ["".join(one) for one in out]
+        out.extend("".join(data[kind]) for kind in COMPARED if kind in data)
+    return [text for text in out if not _CHART.fullmatch(text)]
 
 
 def faults(notebook: Any, forbidden: list[str]) -> list[str]:
@@ -109,7 +109,7 @@ def faults(notebook: Any, forbidden: list[str]) -> list[str]:
             if output["output_type"] == "error":
                 out.append(f"{where}: {output['ename']}: {output['evalue']}")
             if output.get("name") == "stderr":
-                out.append(f"{where}: wrote to standard error: {output['text'][:200]}")
+                out.append(f"{where}: wrote to standard error: {''.join(output['text'])[:200]}")
         texts = ["".join(cell["source"]), *shown(cell)]
         for text in texts:
             found = MACHINE.search(text)

@@ -11,6 +11,7 @@ import pytest
 from gate_sets import COUNT, gated, made_set, policy, system
 from scipy import stats
 
+from recallbench.gate.interval import verdict_interval
 from recallbench.gate.judge import BISECT_SKIP, judge
 from recallbench.gate.outcome import Outcome, Verdict
 from recallbench.scenarios.base import Running, Vocabulary
@@ -109,6 +110,20 @@ def test_failing_of_any_shares_the_level_among_the_rules() -> None:
     assert found.change.interval.high < -0.08 < found.change.joint.high
     assert found.change.joint.high >= -0.225 + stats.t.ppf(0.995, 39) * error - 1e-9
     assert shared.verdict is Verdict.INCONCLUSIVE
+
+
+def test_passing_needs_no_correction() -> None:
+    """A margin between the low ends at 95 % and at 99 %: PASS alone, and PASS among five rules."""
+    names = {f"part-{n}": range(30, 40) for n in range(4)}
+    labelled = made_set(categories=names)
+    after = lost(0, 1, 2, 3)
+    change = np.array([-1.0] * 4 + [0.0] * 36)
+    margin = -(verdict_interval(change, level=0.95).low + verdict_interval(change, level=0.99).low) / 2
+    rules = policy(margins={"R@5": margin}, categories={name: {"margins": {"R@5": 0.5}} for name in names})
+    found = only(gated(labelled, GOOD, after, rules), "R@5")
+    assert found.change is not None
+    assert found.change.joint.low < -margin < found.change.interval.low
+    assert found.verdict is Verdict.PASS
 
 
 def test_a_category_has_its_own_margin() -> None:

@@ -76,7 +76,7 @@ def test_counts_of_the_page(page: str) -> None:
         "memories": sum(map(len, labelled.corpora.values())),
         "questions": len(labelled.questions),
         "scenarios": len(found),
-        "faults": len(mutation.check(found, Reference())),
+        "faults": len(mutation.faults(found, Reference())),
     }
     for what, count in counts.items():
         assert re.search(rf"(?<!\d){count}(?!\d)", text), (what, count)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from recallbench.plots.style import one_of, whiskers
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ def plot_effects(found: Ablation, measure: str | None = None, pairs: bool = Fals
     shown = [column for column in ("dataset", "group") if rows[column].nunique() > 1]
     keys = rows[[*shown, "effect"]].to_numpy().tolist()
     rows = rows.assign(row=[" · ".join(map(str, one)) for one in keys], as_what=rows["kind"].map(kinds))
-    order = list(dict.fromkeys(rows.sort_values(shown, kind="stable")["row"] if shown else rows["row"]))
+    places = [[list(dict.fromkeys(rows[column])).index(value) for value in rows[column]] for column in shown]
+    order = list(dict.fromkeys(rows["row"].iloc[np.lexsort([range(len(rows)), *reversed(places)])]))
     colors = [name for name in kinds.values() if (rows["as_what"] == name).any()]
     title = f"{measure}, difference"
     if len(colors) == 1:

@@ -138,15 +138,15 @@ def plot_k(
         title=None,
         sort=domain,
         scale=alt.Scale(domain=domain, range=colors[: len(domain)]),
-        legend=alt.Legend(labelLimit=220, symbolOpacity=1, symbolType="stroke", symbolStrokeWidth=2),
+        legend=alt.Legend(labelLimit=220),
     )
     x = alt.X("k:Q", title="k", scale=alt.Scale(type="log", nice=False))
     y = alt.Y("mean:Q", title=measure, scale=alt.Scale(zero=False))
     lines = alt.Chart(data(frame)).mark_line().encode(x=x, y=y, color=color)
     band = (
         alt.Chart(data(frame[frame["pool"] == max(shown)]))
-        .mark_area(opacity=0.12)
-        .encode(x=x, y=alt.Y("low:Q", title=measure), y2="high:Q", color=alt.Color("line:N", sort=domain))
+        .mark_area(opacity=0.12, color=colors[shown.index(max(shown))])
+        .encode(x=x, y=alt.Y("low:Q", title=measure), y2="high:Q")
     )
     rules = (
         alt.Chart(alt.InlineData(values=alone)).mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(y=y, color=color)

@@ -35,20 +35,26 @@ def check(
     done: called after each.
     """
     out = []
-    for system in dict.fromkeys(one.system for one in scenarios):
+    for system, switches in faults(scenarios, implementation):
         own = [one for one in scenarios if one.system == system]
-        named = [dict(one.switches) for one in own]
+        mutant = Mutant(system, switches, tuple(one.id for one in own if unmet(one, implementation, switches)))
+        out.append(mutant)
+        if done:
+            done(mutant)
+    return out
+
+
+def faults(scenarios: Sequence[Scenario], implementation: Implementation) -> list[tuple[str, Mapping[str, Switch]]]:
+    """(system, switches) of each fault that `check` puts in."""
+    out: list[tuple[str, Mapping[str, Switch]]] = []
+    for system in dict.fromkeys(one.system for one in scenarios):
+        named = [dict(one.switches) for one in scenarios if one.system == system]
         single: list[dict[str, Switch]] = [
             {name: True}
             for name in sorted(implementation.switches(system))
             if not any(name in one and len(one) == 1 for one in named)
         ]
-        for switches in [*{repr(sorted(one.items())): one for one in [*named, *single]}.values()]:
-            caught = tuple(one.id for one in own if unmet(one, implementation, switches))
-            mutant = Mutant(system, switches, caught)
-            out.append(mutant)
-            if done:
-                done(mutant)
+        out += [(system, one) for one in {repr(sorted(one.items())): one for one in [*named, *single]}.values()]
     return out
 
 
