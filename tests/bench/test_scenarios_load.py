@@ -146,7 +146,7 @@ def test_a_failing_scenario_exits_1_and_says_what_came(tmp_path: Path) -> None:
         (("run", "mneme-like-overide-rrf"), "did you mean mneme-like-override-rrf?"),
         (("run", "--system", "nothing"), "no scenario of it"),
         (("run", "--folder", "nowhere"), "cannot be read"),
-        (("run", "--implementation", "nothing"), "use reference or python:MODULE:NAME"),
+        (("run", "--implementation", "nothing"), "use reference, stdio:COMMAND or python:MODULE:NAME"),
         (("run", "--implementation", "python:no_such_module:x"), "cannot import no_such_module"),
         (("run", "--implementation", "python:json:nothing"), "json has no nothing"),
         (("run", "--implementation", "python:json:JSONDecoder"), "the object has no name"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 from collections.abc import Iterator, Mapping
@@ -73,7 +74,7 @@ def _rows(
     path: Path, known: tuple[str, ...], needed: tuple[str, ...], skips: Skips
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """(file:line where the row begins, cells that are not empty by column) of each row."""
-    reader = csv.reader(_lines(path), strict=True)
+    reader = csv.reader(list(_lines(path)), strict=True)  # whole: an error must not leave the file open
     header: list[str] | None = None
     begins = 1
     try:
@@ -93,11 +94,14 @@ def _rows(
 
 
 def _lines(path: Path) -> Iterator[str]:
-    for number, raw in enumerate(jsonl.raw_lines(path), 1):
-        try:
-            yield from _LINE.findall(raw.decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}:{number}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+    with contextlib.closing(jsonl.raw_lines(path)) as lines:
+        for number, raw in enumerate(lines, 1):
+            try:
+                yield from _LINE.findall(raw.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                raise InputError(
+                    f"{path}:{number}: byte {error.start + 1} is not UTF-8; save the file as UTF-8"
+                ) from None
 
 
 def _check_header(header: list[str], where: str, known: tuple[str, ...], needed: tuple[str, ...]) -> None:

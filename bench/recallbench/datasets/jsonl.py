@@ -9,7 +9,7 @@ import re
 import types
 import typing
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
@@ -61,7 +61,7 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
     return path.open("rb")
 
 
-def raw_lines(path: Path) -> Iterator[bytes]:
+def raw_lines(path: Path) -> Generator[bytes, None, None]:
     """Each line as bytes with its end, BOM dropped, `.gz` unpacked; raises InputError as `lines` does."""
     number = 0
     try:
