@@ -1,24 +1,22 @@
 """Processes for the crash tests of the memory system: run as a script.
 
-Reads one JSON command a line, forks a process that does the work and kills itself with SIGKILL at a given event, and
-prints how that process ended.
+Serves kills (see `killing`) of writes, compactions and promotions.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sqlite3
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import sqlalchemy as sa
+from killing import VM_STEPS, serve_kills, trace_lines
 from memory_support import ALL_MODES, START, Letters
 
 import recallstack.memory
@@ -28,8 +26,6 @@ from recallstack.memory.portal import Portal
 from recallstack.memory.services import Settings, open_stores
 
 PACKAGE = str(Path(recallstack.memory.__file__).parent)
-VM_STEPS = 20
-"""Instructions of SQLite's virtual machine from one event inside a statement to the next."""
 BATCHES = [["aab", "abb", "acc"], ["bba", "bcc"], ["cca", "ccb", "abc"]]
 CANDIDATES = ["aaaa", "bbbb", "cccc"]
 
@@ -67,13 +63,6 @@ def work(command: dict[str, Any]) -> None:
 def count_events(step: Callable[[], None]) -> None:
     """Call `step` at every line of the package and every few instructions inside SQLite."""
 
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        if event == "line":
-            step()
-        return trace
-
     real = database_module._prepare_sqlite
 
     def prepare(connection: sqlite3.Connection, busy_s: float) -> None:
@@ -81,40 +70,8 @@ def count_events(step: Callable[[], None]) -> None:
         real(connection, busy_s)
 
     database_module._prepare_sqlite = prepare
-    sys.settrace(trace)
-
-
-def run_and_die(command: dict[str, Any]) -> None:
-    """Do the work, and die at event `command["at"]` (0: never); then write down the number of events."""
-    events = 0
-
-    def step() -> None:
-        nonlocal events
-        events += 1
-        if events == command["at"]:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    count_events(step)
-    work(command)
-    sys.settrace(None)
-    Path(command["acks"] + ".events").write_text(str(events))
-
-
-def main() -> None:
-    for line in sys.stdin:
-        command = json.loads(line)
-        child = os.fork()
-        if not child:
-            code = 1
-            try:
-                run_and_die(command)
-                code = 0
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+    trace_lines(PACKAGE, step)
 
 
 if __name__ == "__main__":
-    main()
+    serve_kills(work, count_events, lambda command: Path(command["acks"] + ".events"))

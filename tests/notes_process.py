@@ -1,22 +1,18 @@
 """Processes for the crash tests of notes search: run as a script.
 
-`kills`: reads one JSON command a line, forks a process that does it and kills itself with SIGKILL at a given event,
-and prints how that process ended. `sync`: syncs as often as told. `search`: searches as often as told.
+`kills`: serves kills of a sync (see `killing`). `sync`: syncs as often as told. `search`: searches as often as told.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from killing import VM_STEPS, serve_kills, trace_lines
 from notes_support import Table, config_of
 
 import recallstack.notes
@@ -26,8 +22,6 @@ from recallstack.notes import vectors as vectors_module
 from recallstack.notes.store import Store
 
 PACKAGE = str(Path(recallstack.notes.__file__).parent)
-VM_STEPS = 20
-"""Instructions of SQLite's virtual machine from one event inside a statement to the next."""
 
 
 def work(command: dict[str, Any]) -> None:
@@ -47,13 +41,6 @@ def work(command: dict[str, Any]) -> None:
 def count_events(step: Callable[[], None]) -> None:
     """Call `step` at every line of the package and every few instructions inside SQLite."""
 
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        if event == "line":
-            step()
-        return trace
-
     real = Store._prepare
 
     def prepare(self: Store) -> None:
@@ -61,44 +48,12 @@ def count_events(step: Callable[[], None]) -> None:
         real(self)
 
     Store._prepare = prepare  # type: ignore[method-assign]
-    sys.settrace(trace)
-
-
-def run_and_die(command: dict[str, Any]) -> None:
-    """Do the work, and die at event `command["at"]` (0: never); the last line is the number of events."""
-    events = 0
-
-    def step() -> None:
-        nonlocal events
-        events += 1
-        if events == command["at"]:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    count_events(step)
-    work(command)
-    sys.settrace(None)
-    Path(command["folder"], "events").write_text(str(events))
-
-
-def kills() -> None:
-    for line in sys.stdin:
-        command = json.loads(line)
-        child = os.fork()
-        if not child:
-            code = 1
-            try:
-                run_and_die(command)
-                code = 0
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+    trace_lines(PACKAGE, step)
 
 
 def main(what: str, folder: str = "", times: str = "1") -> None:
     if what == "kills":
-        kills()
+        serve_kills(work, count_events, lambda command: Path(command["folder"], "events"))
     for _ in range(int(times)):
         if what == "sync":
             work({"folder": folder, "do": "sync"})

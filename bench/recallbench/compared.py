@@ -53,7 +53,8 @@ class Compared(Displayed):
         if measure not in names:
             raise InputError(f"measure {measure!r} was not compared; compared: {', '.join(names) or 'none'}")
         mine = self.questions[self.questions["measure"] == measure].sort_values("difference", kind="stable")
-        lost, won = mine[mine["difference"] < 0], mine[mine["difference"] > 0].iloc[::-1]
+        lost = mine[mine["difference"] < 0]
+        won = mine[mine["difference"] > 0].sort_values("difference", ascending=False, kind="stable")
         return pd.concat([lost.head(len(lost) if most is None else most), won.head(len(won) if most is None else most)])
 
     def _parts(self) -> list[Part]:
@@ -127,8 +128,8 @@ def compare(
     >>> found.flips()[["question", "old", "new"]]
       question   old  new
     3       q4  0.25  0.2
-    2       q3  0.00  0.5
     1       q2  0.50  1.0
+    2       q3  0.00  0.5
     """
     import pandas as pd
 
@@ -137,14 +138,17 @@ def compare(
     old = old if old is not None else baseline
     if old is None:
         raise InputError(f"say what to compare with: compare(results, OLD, NEW); systems: {', '.join(systems)}")
+    if old not in systems:
+        raise InputError(f"no system {old!r} in the results; there are: {', '.join(systems)}")
     others = [name for name in systems if name != old]
     if new is None:
         if len(others) != 1:
             raise InputError(f"say which system to compare with {old!r}: {', '.join(others) or 'there is no other'}")
         new = others[0]
-    for name in (old, new):
-        if name not in systems:
-            raise InputError(f"no system {name!r} in the results; there are: {', '.join(systems)}")
+    if new not in systems:
+        raise InputError(f"no system {new!r} in the results; there are: {', '.join(systems)}")
+    if old == new:
+        raise InputError(f"{old!r} is compared with itself; name two systems")
     known = list(dict.fromkeys(frame["measure"]))
     for name in measures:
         if name not in known:
@@ -201,9 +205,8 @@ def _paired(frame: pd.DataFrame, old: str, new: str, by: str | None) -> pd.DataF
     extra = ["cluster", *([column] if column else [])]
     left = sides[0][[*dict.fromkeys([*_KEYS, *extra]), "value"]].rename(columns={"value": "old"})
     both = left.merge(sides[1][[*_KEYS, "value"]].rename(columns={"value": "new"}), on=_KEYS, how="inner")
-    sign = both["measure"].map(
-        {name: 1.0 if parse_measure(name).higher_is_better else -1.0 for name in set(both["measure"])}
-    )
+    signs = {name: 1.0 if parse_measure(name).higher_is_better else -1.0 for name in set(both["measure"])}
+    sign = np.array([signs[name] for name in both["measure"]], np.float64)
     both["difference"] = sign * (both["new"] - both["old"])
     if column is not None:
         both["group"] = both[column]

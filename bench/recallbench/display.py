@@ -5,6 +5,7 @@ Nothing here ever holds the text of a memory or of a question.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -76,11 +77,12 @@ def to_text(parts: Iterable[Part]) -> str:
     return "\n".join(out)
 
 
-class Displayed:
+class Displayed(ABC):
     """A result that shows itself by its parts. A class that mixes it in says what they are in `_parts`."""
 
+    @abstractmethod
     def _parts(self) -> list[Part]:
-        raise NotImplementedError
+        """What is shown, in order."""
 
     def _repr_html_(self) -> str | None:
         return to_html(self._parts())

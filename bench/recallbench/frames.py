@@ -23,7 +23,7 @@ from recallstack.rows import Memory
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Frames(NamedTuple):
@@ -89,7 +89,7 @@ def _frame(rows: Any) -> pd.DataFrame:
 
 def _rows(frame: pd.DataFrame, what: str, kind: type[T], skips: Skips) -> Iterator[tuple[str, T]]:
     """(where, value) of each row; bad ones are given to `skips`."""
-    known = kind.__struct_fields__  # type: ignore[attr-defined]
+    known = [field.name for field in msgspec.structs.fields(kind)]
     for column in frame.columns:
         if column not in known:
             raise InputError(f"{what}: unknown column {column!r}; {nearest(str(column), known)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,8 +23,8 @@ from recallbench.stats import Interval
 from recallbench.trust import Check
 
 
-def asked(count: int, **more: object) -> tuple[Question, ...]:
-    return tuple(Question(id=f"q{i}", text=f"{i}", relevant={"a": 1}, **more) for i in range(count))  # type: ignore[arg-type]
+def asked(count: int, **more: Any) -> tuple[Question, ...]:
+    return tuple(Question(id=f"q{i}", text=f"{i}", relevant={"a": 1}, **more) for i in range(count))
 
 
 def of(lists: dict[str, Sequence[str]], questions: Sequence[Question] | None = None) -> Evaluation:

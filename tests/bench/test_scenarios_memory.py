@@ -313,7 +313,7 @@ class OnPostgres(Reference):
             await close()
             own.__exit__(None, None, None)
 
-        session.close = close_both  # type: ignore[method-assign]
+        session.close = close_both
         return session
 
 

@@ -98,7 +98,7 @@ def test_every_step_is_sent_in_order(tmp_path: Path, capsys: Captured) -> None:
     assert messages[0]["op"] == "scenario"
     assert messages[0]["scenario"] == "mneme-prefetch-cooldown"
     assert messages[0]["system"] == "mneme"
-    assert "vectors" in messages[0]["given"]  # type: ignore[operator]
+    assert "vectors" in messages[0]["given"]
     assert messages[-1] == {"op": "scenario_end"}
     import yaml
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from systems_support import QUESTIONS
 
@@ -54,11 +55,9 @@ class Made:
         self.closed.set()
 
 
-def drive(
-    ask: Callable[[Made, str], object], in_a_row: bool = False, **settings: object
-) -> tuple[SystemRun, list[str]]:
+def drive(ask: Callable[[Made, str], object], in_a_row: bool = False, **settings: Any) -> tuple[SystemRun, list[str]]:
     log: list[str] = []
-    made = StdioSettings(**{"warm_up": 0, **settings})  # type: ignore[arg-type]
+    made = StdioSettings(**{"warm_up": 0, **settings})
     system = ExternalSystem("made", {}, made, lambda: Made(log, ask, in_a_row))
     return system.run(SET, 5), log
 

@@ -250,7 +250,7 @@ def test_flakiness_is_measured_and_the_first_answer_counts(tmp_path: Path, capsy
     assert found.checks["flaky"] == [
         "another list came back for 6 of 6 questions in 2 repeats; the first answer counts"
     ]
-    assert (found.folder / "runs" / "it.trec").read_text().count("\n") == 6  # type: ignore[operator]
+    assert (found.folder / "runs" / "it.trec").read_text().count("\n") == 6
     assert "flaky" not in faulty(tmp_path / "b", capsys, "good", "--repeats", "2").checks
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -170,8 +171,8 @@ SET = LabelledSet(
 )
 
 
-def found(hit: Hit, **more: object) -> tuple[tuple[str, ...], str]:
-    return Matcher(SET, "main", **more).ids(hit)  # type: ignore[arg-type]
+def found(hit: Hit, **more: Any) -> tuple[tuple[str, ...], str]:
+    return Matcher(SET, "main", **more).ids(hit)
 
 
 def test_text_is_compared_without_case_and_runs_of_white_space() -> None:

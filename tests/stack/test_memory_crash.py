@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killing import Killer
 from memory_process import BATCHES, CANDIDATES, portal_of
 from memory_support import check_invariants, stores_of, table
 
@@ -23,33 +22,9 @@ from recallstack.memory.schema import DEBTS, MEMORIES, table_exists
 SCRIPT = Path(__file__).parents[1] / "memory_process.py"
 
 
-class Killer:
-    """A process that forks one process for each command and tells how it ended."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def run(self, command: dict[str, Any], at: int) -> int:
-        """The exit code of the process, negative for a signal."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({**command, "at": at}) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
-
 @pytest.fixture(scope="module")
 def killer() -> Iterator[Killer]:
-    one = Killer()
+    one = Killer(SCRIPT)
     yield one
     one.close()
 
@@ -138,7 +113,8 @@ def kill_at_random_points(
 
 
 @pytest.mark.slow
-def test_killed_at_a_hundred_random_points(
+@pytest.mark.timeout(900)
+def test_killed_at_two_hundred_random_points(
     killer: Killer, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextmanager
@@ -148,10 +124,10 @@ def test_killed_at_a_hundred_random_points(
         with stores_of("sqlite", folder, request) as stores:
             yield {"url": stores.url, "acks": str(folder / "acks")}
 
-    killed = kill_at_random_points(killer, command_of, 100, seed=3)
+    killed = kill_at_random_points(killer, command_of, 200, seed=3)
     with capsys.disabled():
         print(f"\nmemory write and promote: killed {killed} times with SIGKILL, every invariant held")
-    assert killed >= 100
+    assert killed >= 200
 
 
 @pytest.mark.slow

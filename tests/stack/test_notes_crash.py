@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import signal
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from killing import Killer
 from notes_support import START_NS, Table, check_invariants, config_of, holds, write
 
 from recallstack.notes import ChunkRule, Notes
@@ -26,33 +26,9 @@ WORK = [{"do": "first"}, {"do": "sync"}, {"do": "accept", "longest": 4}, {"do": 
 Rows = list[tuple[Any, ...]]
 
 
-class Killer:
-    """A process that forks one process for each command and tells how it ended."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(SCRIPT), "kills"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def run(self, folder: Path, command: dict[str, Any], at: int) -> int:
-        """The exit code of the process, negative for a signal."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({**command, "folder": str(folder), "at": at}) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
-
-
 @pytest.fixture(scope="module")
 def killer() -> Iterator[Killer]:
-    one = Killer()
+    one = Killer(SCRIPT, "kills")
     yield one
     one.close()
 
@@ -117,7 +93,7 @@ def kill_at_random_points(killer: Killer, folder: Path, points: int, seed: int) 
         templates.append(template(folder / f"template{number}", command))
         whole = copy(templates[-1], folder / f"whole{number}")
         before.append(without_root(whole))
-        assert killer.run(whole, command, 0) == 0
+        assert killer.run({**command, "folder": str(whole)}, 0) == 0
         totals.append(int((whole / "events").read_text()))
         after.append(without_root(whole))
         assert all(row[-1] for row in after[-1])  # every chunk has its vector
@@ -128,7 +104,7 @@ def kill_at_random_points(killer: Killer, folder: Path, points: int, seed: int) 
         command = WORK[which]
         place = copy(templates[which], folder / f"trial{trial}")
         for _ in range(1 + (trial % 3 == 0)):  # every third is killed again, while the next sync repairs
-            ended = killer.run(place, command, draw.randint(1, totals[which]))
+            ended = killer.run({**command, "folder": str(place)}, draw.randint(1, totals[which]))
             assert ended in (0, -signal.SIGKILL)
             killed += ended == -signal.SIGKILL
             check_invariants(place / "index.db", settled=False)

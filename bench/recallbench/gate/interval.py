@@ -1,7 +1,7 @@
 """The interval that a verdict is read from.
 
 Most questions of a set do not change between two versions of a system. With few changes, nearly all of them drops,
-Student's t is too sure: at a true drop of exactly the margin its lower end clears the margin in up to 17 % of samples
+Student's t is too sure: at a true drop of exactly the margin its lower end clears the margin in up to 14 % of samples
 instead of 2.5 % (docs/gate.md has the table). The verdict therefore needs three intervals to agree, and is read from
 the widest of them:
 

@@ -43,7 +43,7 @@ def _flips(result: GateResult, several: bool) -> list[str]:
     out = []
     found = [one for one in result.flips if one.worse or one.better]
     if not found:
-        return ["No question changed." if result.flips else ""] if result.verdict is Verdict.PASS else []
+        return ["No question changed."] if result.flips and result.verdict is Verdict.PASS else []
     for one in found[:3]:
         out.append(lines.flip_line(one, several))
         if one.worse:

@@ -84,11 +84,11 @@ def t_above(drawn: Samples, value: float, level: float = 0.95) -> NDArray[np.boo
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """Rows as a table, in percent."""
+    """Rows as a table, in percent; δ is the margin, and `PASS 0.5δ` the share of PASS at a true drop of half of it."""
     header = [
-        *("questions", "changed", "clusters", "kind", "margin", "coverage"),
-        *(f"{name} at {drop:g} margin" for drop in DROPS for name in ("PASS", "FAIL")),
-        "PASS at 1 margin by t alone",
+        *("questions", "changed", "clusters", "kind", "δ", "coverage"),
+        *(f"{name} {drop:g}δ" for drop in DROPS for name in ("PASS", "FAIL")),
+        "PASS 1δ, t alone",
     ]
     cells = [
         [
@@ -116,7 +116,7 @@ def settle_rows(cells: Iterable[Cell], pilots: int) -> Iterator[tuple[Cell, floa
 def settle_markdown(rows: Iterable[tuple[Cell, float, Settled, Settled]]) -> str:
     """Rows as a table."""
     header = (
-        *("questions", "changed", "clusters", "kind", "margin"),
+        *("questions", "changed", "clusters", "kind", "δ"),
         *("named if same", "decided", "named if twice", "decided"),
     )
     cells = [

@@ -17,6 +17,7 @@ import msgspec
 from recallbench.scenarios.base import Running, Vocabulary
 from recallbench.scenarios.model import Given, Scenario, Switch
 from recallbench.scenarios.reference import Reference
+from recallbench.systems.external import ExternalSystem
 from recallbench.systems.faults import Fault, Lost
 from recallbench.systems.settings import StdioSettings
 from recallbench.systems.specs import Spec, external
@@ -39,8 +40,10 @@ class Remote:
     def __init__(self, one: Spec, overrides: Mapping[str, Any] | None = None) -> None:
         if one.kind != "stdio":
             raise InputError(f"{one.where}: scenarios are played over stdio: or in process, not over {one.kind}:")
-        self._system = external(one, overrides)
-        settings = self._system.settings  # type: ignore[attr-defined]
+        system = external(one, overrides)
+        assert isinstance(system, ExternalSystem)
+        self._system = system
+        settings = system.settings
         assert isinstance(settings, StdioSettings)
         self.settings = settings
         self._loop = asyncio.new_event_loop()
@@ -104,7 +107,8 @@ class Remote:
         if self._connection is None:
             if self._losses > self.settings.restarts:
                 raise Lost(f"was not asked any more: it was lost {self._losses} times")
-            made: StdioConnection = self._system.make()  # type: ignore[attr-defined]
+            made = self._system.make()
+            assert isinstance(made, StdioConnection)
             made.quote = True  # the texts of scenarios are no secret
             self._connection = made
             self._hello = self.wait(made.open())

@@ -125,7 +125,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 Settings = StdioSettings | HttpSettings | McpSettings | McpHttpSettings | RunSettings
-_OF: Mapping[str, type[msgspec.Struct]] = {
+_OF: Mapping[str, type[Settings]] = {
     "stdio": StdioSettings,
     "http": HttpSettings,
     "mcp": McpSettings,
@@ -146,7 +146,7 @@ def settings_of(kind: Kind, values: Mapping[str, Any], where: str) -> Settings:
         if key not in known:
             raise InputError(f"{where}: {kind}: takes no {key!r}; it takes {', '.join(known) or 'no settings'}")
     try:
-        made: Settings = msgspec.convert(dict(values), _OF[kind])  # type: ignore[assignment]
+        made = msgspec.convert(dict(values), _OF[kind])
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$.")
         raise InputError(f"{where}: {path.rstrip('`') or kind}: {what}") from None

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -110,7 +111,7 @@ def _named(
             system = external(one, overrides)
             return [(system.name, system.spec, lambda: system)]
         recipes = [recipe_of(one.rest)]
-    return [(recipe.name, recipe, lambda recipe=recipe: RecipeSystem(recipe, retrieve)) for recipe in recipes]  # type: ignore[misc]
+    return [(recipe.name, recipe, partial(RecipeSystem, recipe, retrieve)) for recipe in recipes]
 
 
 def external(one: Spec, overrides: Mapping[str, Any] | None = None) -> System:
