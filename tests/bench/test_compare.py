@@ -41,7 +41,7 @@ class Fixed:
     def run(self, labelled: LabelledSet, depth: int) -> SystemRun:
         ids = tuple((*("b", "c", "d")[: rank - 1], "a") for rank in self.ranks)
         scores = tuple(tuple(1.0 - i / 10 for i in range(len(one))) for one in ids)
-        lost = tuple({"a": "out-fused"} if rank > 1 else {} for rank in self.ranks)
+        lost = tuple({"a": "out-fused" if rank > 1 else "kept"} for rank in self.ranks)
         return SystemRun(self.name, {}, ids, scores, np.zeros(COUNT, np.int32), np.zeros(COUNT, np.bool_), lost)
 
 
@@ -63,6 +63,7 @@ def test_the_paired_interval_is_scipys_and_flips_are_in_order() -> None:
         ("q00", -0.5), ("q01", -0.5), ("q08", 0.5), ("q09", 0.5), ("q10", 0.5), ("q11", 0.5),
     ]  # fmt: skip
     assert found.flips[0].lost == {"a": "out-fused"}
+    assert found.flips[2].lost == {}  # what was kept is not lost
     # Exact sign flips: six differences of equal size, |sum| >= 2 of ±1 six times: 1 - P(sum = 0) = 1 - 20/64.
     assert row.comparison.p == pytest.approx(44 / 64)
     # Two measures with the same differences: Holm doubles the first.

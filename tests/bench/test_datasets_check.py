@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from recallbench.datasets.check import check
 from recallbench.datasets.model import LabelledSet, Question, Session, SetInfo
 from recallstack.rows import Corpus, Memory
@@ -84,3 +86,15 @@ def test_a_primary_measure_that_is_none_is_an_error() -> None:
     [error] = [one for one in check(labelled).findings if one.level == "error"]
     assert error.where == "dataset.toml"
     assert "nDGC@5" in error.message
+
+
+@pytest.mark.parametrize(("channel", "sees"), [("owner", True), ("group:1", False), ("guest-a", False), (None, False)])
+def test_a_relevant_memory_above_the_level_of_the_channel_warns(channel: str | None, sees: bool) -> None:
+    memories = [Memory(id="a", content="the safe is behind the picture", sensitivity="personal")]
+    questions = (
+        Question(id="q", text="where", relevant={"a": 2}, session=Session(channel=channel)),
+        Question(id="r", text="who", expects_empty=True, session=Session(channel="owner")),
+    )
+    labelled = LabelledSet(SetInfo("t"), {"main": Corpus.of("main", memories)}, questions)
+    found = [one.where for one in check(labelled).findings if "may not be seen" in one.message]
+    assert found == ([] if sees else ["q"])

@@ -197,3 +197,20 @@ def test_a_text_that_is_not_utf8_is_one_bad_row(tmp_path: Path, capsys: pytest.C
     connection.close()
     assert "table t, row 1: a text is not UTF-8" in run(capsys, path, tmp_path / "a")[2]
     assert run(capsys, path, tmp_path / "a", "--skip-bad")[0] == 0
+
+
+def test_a_log_in_use_is_read_whole_and_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows that are still in the write-ahead log count, and nobody but the owner of the log folds them in."""
+    live, copy = tmp_path / "live.db", tmp_path / "copy.db"
+    connection = sqlite3.connect(live)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE t (query TEXT, returned TEXT)")
+    connection.execute('INSERT INTO t VALUES (\'tea\', \'[{"id": "m", "text": "x"}]\')')
+    connection.commit()
+    for end in ("", "-wal"):  # as it is while its owner has it open
+        copy.with_name(copy.name + end).write_bytes(live.with_name(live.name + end).read_bytes())
+    connection.close()
+    before = copy.read_bytes(), copy.with_name("copy.db-wal").read_bytes()
+    assert run(capsys, copy, tmp_path / "set")[0] == 0
+    assert native.read(tmp_path / "set").questions[0].text == "tea"
+    assert (copy.read_bytes(), copy.with_name("copy.db-wal").read_bytes()) == before

@@ -160,3 +160,12 @@ def test_a_list_that_does_not_fall_along_its_scores_has_no_tie_bounds() -> None:
     question = Question(id="q", text="x", relevant={"v1": 2})
     run = SystemRun("s", {}, (("v1", "v2", "v3"),), ((1.0, 1.0, 2.0),), np.array([0]), np.array([False]))
     assert tie_bounds(parse_measure("RR"), labelled(question), run) is None
+
+
+def test_forbidden_memories_bound_a_leak_at_a_cutoff() -> None:
+    """[a, b] with equal scores, b forbidden: at cutoff 1 it leaks in one order and not in the other."""
+    question = Question(id="q", text="x", forbidden=("b",))
+    run = SystemRun("s", {}, (("a", "b"),), ((1.0, 1.0),), np.zeros(1, np.int32), np.zeros(1, np.bool_))
+    bounds = tie_bounds(parse_measure("Leak@1"), labelled(question), run)
+    assert bounds is not None
+    assert sorted(float(one[0]) for one in bounds) == [0.0, 1.0]

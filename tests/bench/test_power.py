@@ -119,3 +119,18 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     values = json.loads(capsys.readouterr().out)
     assert (values["split"], values["measures"][0]["pairs"], len(values["half"])) == ("test", 3, 2)
     assert _run([*arguments, "--system", "bm25-okapi"]) == 2
+
+
+def test_pairs_are_corrected_for_their_number() -> None:
+    """Of five systems the better half is three: three pairs, whose p-values Holm multiplies by 3, 2 and 1 in order."""
+    near = [1] * 14 + [2] * 6  # differs from best on one question
+    found = report(
+        Fixed("best", BEST), Fixed("near", near), Fixed("middle", MIDDLE), Fixed("worst", WORST), Fixed("last", WORST)
+    )
+    assert len(found.pairs) == 3
+    running, wanted = 0.0, {}
+    for place, pair in enumerate(sorted(found.pairs, key=lambda one: one.p)):
+        running = max(running, min(1.0, (3 - place) * pair.p))
+        wanted[pair.better, pair.worse] = running
+    assert {(one.better, one.worse): one.adjusted for one in found.pairs} == pytest.approx(wanted)
+    assert any(one.adjusted != one.p for one in found.pairs)
