@@ -144,7 +144,7 @@ def test_the_command(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) 
     [
         (["two"], "give RUN SYSTEM_A SYSTEM_B, or RUN_A RUN_B"),
         (["two", "dev"], "have other questions; run both with the same --split"),
-        (["nothing", "two"], "nothing"),
+        (["nothing", "two"], "nothing: no such folder; give the folder of a run"),
     ],
 )
 def test_bad_input(

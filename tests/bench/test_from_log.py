@@ -46,8 +46,8 @@ def test_a_log_becomes_an_unlabelled_masked_set(tmp_path: Path, capsys: pytest.C
     # Rows 1 and 3 are one question (white space evened out); row 2 was asked over a channel, which makes it another.
     assert [(q.text, q.session.channel, q.note) for q in labelled.questions] == [
         ("who is <email-1>?", None, "asked 2 times; used: m1 (1)"),
-        ("who is <email-1>?", "owner", "asked 1 times; used: m1 (1)"),
-        ("tea", None, "asked 1 times"),
+        ("who is <email-1>?", "owner", "asked once; used: m1 (1)"),
+        ("tea", None, "asked once"),
     ]
     assert not any(q.relevant or q.not_relevant or q.forbidden or q.expects_empty for q in labelled.questions)
     assert {m.id: m.content for m in labelled.corpora["main"].memories} == {

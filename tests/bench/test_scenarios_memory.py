@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from postgres import Server, schema
+from scenario_files import passes_and_its_mutant_is_caught, scenario
+from scenario_files import saved as saved_of
 
 from recallbench.scenarios import engine
 from recallbench.scenarios.expectations import failures
@@ -58,23 +60,13 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     assert list(folder.iterdir()) == []
 
 
-def scenario(folder: Path, text: str) -> Scenario:
-    path = folder / "my-memory.yaml"
-    path.write_text(text, encoding="utf-8")
-    return load([path], Reference())[0]
-
-
 def saved(folder: Path, given: str, steps: str) -> dict[str, Any]:
     """What the steps of a scenario saved."""
-    text = f"{HEAD}given: {given}\nmutant: {{limit_ignored: true}}\nsteps:\n{steps}\nexpect:\n  - {{not_empty: got}}\n"
-    found, broken = engine.play(scenario(folder, text), Reference(), {})
-    assert broken == []
-    return found
+    return saved_of(folder, f"{HEAD}mutant: {{limit_ignored: true}}\n", given, steps)
 
 
 def test_the_good_file_passes_and_its_mutant_is_caught(tmp_path: Path) -> None:
-    results = engine.run([scenario(tmp_path, GOOD)], Reference())
-    assert [(one.variant, one.outcome) for one in results] == [("fixed", "passed"), ("mutant", "passed")]
+    assert passes_and_its_mutant_is_caught(tmp_path, GOOD)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +95,7 @@ def test_words_that_memory_does_not_have(old: str, new: str, line: int, message:
     assert old in GOOD
     with pytest.raises(InputError) as caught:
         scenario(tmp_path, GOOD.replace(old, new, 1))
-    assert str(caught.value).startswith(f"{tmp_path / 'my-memory.yaml'}:{line}: ")
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.yaml'}:{line}: ")
     assert message in str(caught.value)
 
 
@@ -133,7 +125,7 @@ def test_arguments_that_cannot_be_used(step: str, message: str, tmp_path: Path) 
     text = GOOD.replace("{call: write, user: ann, text: boiler visit}", step, 1)
     text = text.replace("{lifecycle: canary,", "{lifecycle: canary, lifecycle_users: [ann], forget: true,")
     _, broken = engine.play(scenario(tmp_path, text), Reference(), {})
-    assert [one.where for one in broken] == [f"{tmp_path / 'my-memory.yaml'}:14"]
+    assert [one.where for one in broken] == [f"{tmp_path / 'mine.yaml'}:14"]
     assert message in broken[0].came
     assert "\n" not in broken[0].came
 
@@ -155,7 +147,7 @@ def test_given_that_cannot_be_used(old: str, new: str, message: str, tmp_path: P
     one = scenario(tmp_path, GOOD.replace(old, new, 1))
     with pytest.raises(InputError) as caught:
         engine.play(one, Reference(), {})
-    assert str(caught.value).startswith(f"{tmp_path / 'my-memory.yaml'}:10: given: ")
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.yaml'}:10: given: ")
     assert message in str(caught.value)
 
 

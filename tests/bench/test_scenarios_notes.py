@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scenario_files import passes_and_its_mutant_is_caught, scenario
+from scenario_files import saved as saved_of
 
 from recallbench.scenarios import engine
-from recallbench.scenarios.load import load
-from recallbench.scenarios.model import Scenario
 from recallbench.scenarios.reference import Reference
 from recallstack.errors import InputError
 from recallstack.notes.vectors import QWEN3_INSTRUCTION
@@ -47,23 +47,13 @@ def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
 
 
-def scenario(folder: Path, text: str) -> Scenario:
-    path = folder / "my-notes.yaml"
-    path.write_text(text, encoding="utf-8")
-    return load([path], Reference())[0]
-
-
 def saved(folder: Path, given: str, steps: str) -> dict[str, Any]:
     """What the steps of a scenario saved."""
-    text = f"{HEAD}given: {given}\nmutant: {{deleted_kept: true}}\nsteps:\n{steps}\nexpect:\n  - {{not_empty: got}}\n"
-    found, broken = engine.play(scenario(folder, text), Reference(), {})
-    assert broken == []
-    return found
+    return saved_of(folder, f"{HEAD}mutant: {{deleted_kept: true}}\n", given, steps)
 
 
 def test_the_good_file_passes_and_its_mutant_is_caught(tmp_path: Path) -> None:
-    results = engine.run([scenario(tmp_path, GOOD)], Reference())
-    assert [(one.variant, one.outcome) for one in results] == [("fixed", "passed"), ("mutant", "passed")]
+    assert passes_and_its_mutant_is_caught(tmp_path, GOOD)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +86,7 @@ def test_words_that_notes_does_not_have(old: str, new: str, line: int, message: 
     assert old in GOOD
     with pytest.raises(InputError) as caught:
         scenario(tmp_path, GOOD.replace(old, new, 1))
-    assert str(caught.value).startswith(f"{tmp_path / 'my-notes.yaml'}:{line}: ")
+    assert str(caught.value).startswith(f"{tmp_path / 'mine.yaml'}:{line}: ")
     assert message in str(caught.value)
 
 
@@ -131,7 +121,7 @@ def test_a_value_that_cannot_be_is_a_failure_of_its_step(step: str, message: str
         text = text.replace("  - {probe: search, query: lantern, session: chat, save: hits}\n", "", 1)
     [fixed, _] = engine.run([scenario(tmp_path, text)], Reference())
     assert fixed.outcome == "failed"
-    assert fixed.why[0].where == f"{tmp_path / 'my-notes.yaml'}:14"
+    assert fixed.why[0].where == f"{tmp_path / 'mine.yaml'}:14"
     assert message in fixed.why[0].came
     assert "\n" not in fixed.why[0].came
     assert list((tmp_path / "temporary").iterdir()) == []
@@ -152,7 +142,7 @@ def test_what_is_given_and_cannot_be_used(old: str, new: str, message: str, tmp_
     with pytest.raises(InputError) as caught:
         engine.run([scenario(tmp_path, GOOD.replace(old, new, 1))], Reference())
     assert message in str(caught.value)
-    assert re.match(rf"{re.escape(str(tmp_path))}/my-notes\.yaml:\d+: ", str(caught.value))
+    assert re.match(rf"{re.escape(str(tmp_path))}/mine\.yaml:\d+: ", str(caught.value))
     assert list((tmp_path / "temporary").iterdir()) == []
 
 

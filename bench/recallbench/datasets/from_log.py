@@ -94,7 +94,7 @@ def from_log(
             text=key[0],
             session=row.session,
             now=row.first,
-            note=f"asked {row.times} times" + (f"; used: {used}" if used else ""),
+            note=("asked once" if row.times == 1 else f"asked {row.times} times") + (f"; used: {used}" if used else ""),
         )
         questions.append(question)
         held = sorted({ids[name] for name in (*row.returned, *row.used) if name in ids})

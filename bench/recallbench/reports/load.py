@@ -88,6 +88,8 @@ def run_folders(paths: Sequence[Path]) -> list[Path]:
 
 def load_run(folder: Path) -> StoredRun:
     """One run. Raises InputError that names the file that is missing or damaged."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give the folder of a run, as `recallbench run` prints it")
     for name in FILES:
         if not (folder / name).is_file():
             hint = "it was made by an older recallbench" if name in FACTS else "it is not whole"
