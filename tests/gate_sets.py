@@ -23,15 +23,18 @@ def made_set(
     categories: Mapping[str, Collection[int]] | None = None,
     forbidden: Collection[int] = (),
     judged: Collection[str] = (),
+    chinese: Collection[int] = (),
 ) -> LabelledSet:
     """Question q-N is answered by memory m-N alone. categories: name -> numbers of its questions. forbidden: numbers of
-    questions that must not get x-0. judged: further memories that every question's labels call not relevant."""
+    questions that must not get x-0. judged: further memories that every question's labels call not relevant.
+    chinese: numbers of questions in zh; if there are any, the others are in en."""
     memories = [Memory(id=f"m-{n}", content=f"memory {n}") for n in range(count)]
     memories += [Memory(id=f"x-{n}", content=f"other {n}") for n in range(30)]
     questions = [
         Question(
             id=f"q-{n}",
             text=f"question {n}",
+            lang="" if not chinese else "zh" if n in chinese else "en",
             relevant={f"m-{n}": 2},
             not_relevant=tuple(judged),
             cluster=f"c-{n % clusters}" if clusters else None,

@@ -13,6 +13,7 @@ from scipy import stats
 
 from recallbench.gate.interval import verdict_interval
 from recallbench.gate.judge import BISECT_SKIP, judge
+from recallbench.gate.lines import flip_line
 from recallbench.gate.outcome import Outcome, Verdict
 from recallbench.scenarios.base import Running, Vocabulary
 from recallbench.scenarios.model import Switch
@@ -440,3 +441,25 @@ def test_statistics_beside_the_verdict_are_scipys() -> None:
     # Six differences of one sign: 2 of 2^6 sign patterns are as extreme.
     assert change.comparison.p == pytest.approx(2 / 64)
     assert change.comparison.effect == pytest.approx(data.mean() / data.std(ddof=1))
+
+
+def test_where_the_worse_questions_are() -> None:
+    """Of 40 questions 6 get worse: 0-3 are zh, 4 and 5 en. `hard` has four of them in 4, `odd` one (too few to tell),
+    `usual` two in 20: no more than the whole set's 6 in 40."""
+    labelled = made_set(
+        categories={"hard": range(2, 6), "odd": [0], "usual": [1, 2, *range(20, 38)], "well": range(38, 40)},
+        chinese=[*range(4), *range(10, 16)],
+    )
+    after = system(labelled, dict.fromkeys([0, 1, 2, 3, 4, 5], 0))
+    found = gated(labelled, system(labelled), after, policy(margins={"R@5": 0.5})).flips[0]
+    assert found.where == (("en", 2, 30), ("zh", 4, 10), ("hard", 4, 4))
+    assert "6 questions worse, 0 better, 34 the same. Worse in: en 2 of 30, zh 4 of 10, hard 4 of 4." in flip_line(
+        found, False
+    )
+
+
+def test_one_language_and_no_drop_say_nothing_of_where() -> None:
+    one = gated(SET, GOOD, lost(0, 1), policy(margins={"R@5": 0.5})).flips[0]
+    assert one.where == ()
+    assert "Worse in" not in flip_line(one, False)
+    assert gated(SET, lost(0, 1), GOOD, policy(margins={"R@5": 0.5})).flips[0].where == ()

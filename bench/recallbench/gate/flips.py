@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recallbench.evaluation import Evaluation
 from recallbench.gate.margins import Pair, differences
 from recallbench.match import first_places
 
+Places = NDArray[np.intp]
+CATEGORIES = 3
 UNTRACED = "not returned (the system sends no trace)"
 
 
@@ -39,7 +42,11 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """What changed in one measure of one system. worse, better: greatest change first. lost_at: stage -> memories."""
+    """What changed in one measure of one system. worse, better: greatest change first. lost_at: stage -> memories.
+
+    where: (language or category, questions of it that got worse, questions of it): every language of a set that has
+    several, then the categories that are hit the most (`_where`).
+    """
 
     system: str
     measure: str
@@ -47,6 +54,7 @@ class Flips:
     better: tuple[Flip, ...]
     same: int
     lost_at: tuple[tuple[str, int], ...]
+    where: tuple[tuple[str, int, int], ...] = ()
 
 
 def flips(evaluation: Evaluation, pair: Pair, m: int) -> Flips:
@@ -65,7 +73,29 @@ def flips(evaluation: Evaluation, pair: Pair, m: int) -> Flips:
         tuple(better),
         int(counted.sum()) - len(places),
         tuple(lost.most_common()),
+        _where(evaluation, np.flatnonzero(counted), np.flatnonzero(counted & (change < 0))),
     )
+
+
+def _where(evaluation: Evaluation, counted: Places, worse: Places) -> tuple[tuple[str, int, int], ...]:
+    """Languages by name, then at most CATEGORIES categories by the share of their questions that got worse.
+
+    A category needs two such questions, and a greater share than the whole set has: else it tells nothing.
+    """
+    if not worse.size:
+        return ()
+    questions = evaluation.labelled.questions
+    languages, hurt_languages = (Counter(questions[at].lang for at in places) for places in (counted, worse))
+    out = [(lang, hurt_languages[lang], languages[lang]) for lang in sorted(languages) if lang]
+    if len(out) < 2:
+        out = []
+    categories, hurt = (
+        Counter(name for at in places for name in questions[at].categories) for places in (counted, worse)
+    )
+    rows = [(name, hurt[name], categories[name]) for name in categories if hurt[name] > 1]
+    rows = [row for row in rows if row[1] * counted.size > row[2] * worse.size]
+    rows.sort(key=lambda row: (-row[1] / row[2], row[0]))
+    return (*out, *rows[:CATEGORIES])
 
 
 def _flip(evaluation: Evaluation, pair: Pair, m: int, place: int, change: float, cutoff: int | None) -> Flip:

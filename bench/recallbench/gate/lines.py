@@ -131,7 +131,12 @@ def flip_line(found: Flips, several: bool) -> str:
     who = f"{found.system}: " if several else ""
     counts = f"{len(found.worse)} questions worse, {len(found.better)} better, {found.same} the same"
     lost = ", ".join(f"{stage} {count}" for stage, count in found.lost_at)
-    return f"{who}{found.measure}: {counts}." + (f" Relevant memories: {lost}." if lost else "")
+    where = ", ".join(f"{name} {worse} of {of}" for name, worse, of in found.where)
+    return (
+        f"{who}{found.measure}: {counts}."
+        + (f" Worse in: {where}." if where else "")
+        + (f" Relevant memories: {lost}." if lost else "")
+    )
 
 
 def flip_rows(found: Flips, most: int, quote: Quote = str) -> list[list[str]]:

@@ -42,6 +42,7 @@ def gate_values(result: GateResult) -> dict[str, Any]:
                 "measure": found.measure,
                 "same": found.same,
                 "lost_at": dict(found.lost_at),
+                "where": [{"group": name, "worse": worse, "questions": of} for name, worse, of in found.where],
                 **{
                     side: [
                         {
