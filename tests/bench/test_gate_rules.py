@@ -13,7 +13,7 @@ from scipy import stats
 
 from recallbench.gate.interval import verdict_interval
 from recallbench.gate.judge import BISECT_SKIP, judge
-from recallbench.gate.lines import flip_line
+from recallbench.gate.lines import flip_line, flip_notes
 from recallbench.gate.outcome import Outcome, Verdict
 from recallbench.scenarios.base import Running, Vocabulary
 from recallbench.scenarios.model import Switch
@@ -453,13 +453,12 @@ def test_where_the_worse_questions_are() -> None:
     after = system(labelled, dict.fromkeys([0, 1, 2, 3, 4, 5], 0))
     found = gated(labelled, system(labelled), after, policy(margins={"R@5": 0.5})).flips[0]
     assert found.where == (("en", 2, 30), ("zh", 4, 10), ("hard", 4, 4))
-    assert "6 questions worse, 0 better, 34 the same. Worse in: en 2 of 30, zh 4 of 10, hard 4 of 4." in flip_line(
-        found, False
-    )
+    assert flip_line(found, False) == "R@5: 6 questions worse, 0 better, 34 the same."
+    assert next(flip_notes(found)) == "Worse in: en 2 of 30, zh 4 of 10, hard 4 of 4."
 
 
 def test_one_language_and_no_drop_say_nothing_of_where() -> None:
     one = gated(SET, GOOD, lost(0, 1), policy(margins={"R@5": 0.5})).flips[0]
     assert one.where == ()
-    assert "Worse in" not in flip_line(one, False)
+    assert not [line for line in flip_notes(one) if "Worse in" in line]
     assert gated(SET, lost(0, 1), GOOD, policy(margins={"R@5": 0.5})).flips[0].where == ()

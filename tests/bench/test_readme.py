@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -103,3 +104,66 @@ def test_the_closed_loop_prints_what_the_page_shows(page: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert f"```\n{done.stdout.rstrip()}\n```" in (ROOT / page).read_text(encoding="utf-8")
+
+
+def fenced(text: str, mark: str) -> str:
+    """The code block that follows the comment `<!-- mark -->`, or that holds the given first line."""
+    found = re.search(
+        rf"(?:<!-- {re.escape(mark)} -->\n```\w*\n|```js\n(?={re.escape(mark)}))(.*?)\n```", text, re.DOTALL
+    )
+    assert found, mark
+    return found[1]
+
+
+def replaced(plugin: str, line: str) -> str:
+    """The plugin with one constant defined by the line instead."""
+    name = line.split(" =")[0]
+    out, count = re.subn(rf"^{re.escape(name)} =.*$", lambda _: line, plugin, flags=re.MULTILINE)
+    assert count == 1
+    return out
+
+
+def play(text: str, folder: Path) -> dict[str, tuple[int, str]]:
+    """What the chapter on the gate leads to, typed in from the page: state of the plugin -> exit code and output."""
+
+    def command(*args: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "recallbench", *args],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            encoding="utf-8",
+        )
+        return done.returncode, done.stdout + ("" if done.returncode in (0, 1) else done.stderr)
+
+    plugin, policy = folder / "plugin.mjs", folder / "recallbench.toml"
+    written = fenced(text, "import { serve }") + "\n"
+    said = {"adapter": command("systems", "adapter", "javascript", ".")}
+    plugin.write_text(written, encoding="utf-8")
+    said["check"] = command("systems", "check", "stdio:node plugin.mjs")
+    said["init"] = command("init", "--dataset", "mneme-memories", "--system", "plugin=stdio:node plugin.mjs")
+    said["save"] = command("baseline", "save")
+    said["same"] = command("gate")
+    for name in ("tokens", "weight"):
+        plugin.write_text(replaced(written, fenced(text, f"change: {name}")), encoding="utf-8")
+        said[name] = command("gate")
+    commented = policy.read_text(encoding="utf-8")
+    assert "# unjudged = " in commented
+    policy.write_text(re.sub("# (unjudged = .*)", r"\1", commented), encoding="utf-8")
+    said["complete"] = command("gate")
+    return said
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node here")
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_the_ten_minutes_with_the_gate(page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    said = play(text, tmp_path)
+    assert {name: code for name, (code, _) in said.items() if code} == {"tokens": 1}, said
+    assert said["same"][1].startswith("PASS")
+    for name in ("tokens", "weight", "complete"):
+        shown = [line for line in fenced(text, f"gate: {name}").splitlines() if line != "…"]
+        printed = said[name][1].splitlines()
+        assert len(shown) > 5
+        assert [line for line in shown if line not in printed] == [], said[name][1]

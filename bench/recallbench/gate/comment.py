@@ -43,7 +43,7 @@ def comment(result: GateResult) -> str:
     parts += ["\n".join(f"- {plain(one)}" for one in list(lines.reasons(result))[: lines.ROWS])]
     for found in result.flips:
         if found.worse or found.better:
-            title = lines.flip_line(found, several)
+            title = " ".join([lines.flip_line(found, several), *lines.flip_notes(found)])
             inner = table(lines.FLIP_HEADER, lines.flip_rows(found, 20, code), "lrrlll") if found.worse else ""
             more = f"\n\n{len(found.worse) - 20} more got worse." if len(found.worse) > 20 else ""
             parts.append(_folded(title, inner + more) if inner else plain(title))

@@ -127,16 +127,19 @@ def notes(result: GateResult) -> Iterator[str]:
 
 
 def flip_line(found: Flips, several: bool) -> str:
-    """How many questions changed, and where memories were lost."""
+    """How many questions changed."""
     who = f"{found.system}: " if several else ""
-    counts = f"{len(found.worse)} questions worse, {len(found.better)} better, {found.same} the same"
-    lost = ", ".join(f"{stage} {count}" for stage, count in found.lost_at)
-    where = ", ".join(f"{name} {worse} of {of}" for name, worse, of in found.where)
     return (
-        f"{who}{found.measure}: {counts}."
-        + (f" Worse in: {where}." if where else "")
-        + (f" Relevant memories: {lost}." if lost else "")
+        f"{who}{found.measure}: {len(found.worse)} questions worse, {len(found.better)} better, {found.same} the same."
     )
+
+
+def flip_notes(found: Flips) -> Iterator[str]:
+    """Where the worse questions are, and where their memories were lost."""
+    if found.where:
+        yield f"Worse in: {', '.join(f'{name} {worse} of {of}' for name, worse, of in found.where)}."
+    if found.lost_at:
+        yield f"Relevant memories: {', '.join(f'{stage} {count}' for stage, count in found.lost_at)}."
 
 
 def flip_rows(found: Flips, most: int, quote: Quote = str) -> list[list[str]]:

@@ -8,6 +8,7 @@ from recallbench.gate.outcome import Verdict
 from recallbench.markdown import table
 
 FLIPS = 5
+FLIPS_MORE = 3
 UNJUDGED = 5
 NOTES = 6
 
@@ -44,10 +45,10 @@ def _flips(result: GateResult, several: bool) -> list[str]:
     found = [one for one in result.flips if one.worse or one.better]
     if not found:
         return ["No question changed."] if result.flips and result.verdict is Verdict.PASS else []
-    for one in found[:3]:
-        out.append(lines.flip_line(one, several))
+    for place, one in enumerate(found[:3]):
+        out.append(f"{lines.flip_line(one, several)}\n{' '.join(lines.flip_notes(one))}".strip())
         if one.worse:
-            out.append(table(lines.FLIP_HEADER, lines.flip_rows(one, FLIPS), "lrrlll"))
+            out.append(table(lines.FLIP_HEADER, lines.flip_rows(one, FLIPS if place == 0 else FLIPS_MORE), "lrrlll"))
     if len(found) > 3:
         out.append(f"{len(found) - 3} more measures or systems changed; see --json.")
     return out
