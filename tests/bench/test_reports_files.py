@@ -443,6 +443,7 @@ def test_sweep_and_scenarios_are_shown(tmp_path: Path) -> None:
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "k60 was chosen" in text
     assert "1 of 2 runs of 1 scenarios pass" in Page(text).text
+    assert '<a href="#scenarios">' in text
     assert "陈旧" in text
     charts = json.loads(unpacked(text)["charts-0"])["en"]
     (cells,) = charts["sweep"]["datasets"].values()

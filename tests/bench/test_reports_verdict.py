@@ -132,8 +132,8 @@ def test_better_at_the_cost_of_leaks_is_said() -> None:
     found = verdict(standing(of(lists, questions), "old"))
     assert found.outcome == "traded"
     assert "Leak" in found.headline.en
-    # Differences -1 seven times and 0 once: mean -0.875.
-    assert found.sure[0].en.startswith("Leak is worse than with old: 0.875 against 0.000 (difference −0.875")
+    # More leaks: 1 seven times and 0 once, mean 0.875; t(7) * sqrt(0.125 / 8) = 0.296 on either side.
+    assert found.sure[0].en == "Leak is worse than with old: 0.875 against 0.000 (worse by 0.875 [0.579, 1.171])."
     assert found.sure[0].zh.startswith("Leak 比 old 差")
 
 

@@ -48,6 +48,7 @@ def report_html(
         private=say("d.private") if any(section.run.manifest["published"] for section in sections) else None,
         sections=[section_view(section, command) for section in sections],
         scenarios=scenarios_view(scenarios) if scenarios else None,
+        matrix=bool(scenarios),
     )
 
 

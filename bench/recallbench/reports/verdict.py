@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -158,8 +158,9 @@ def _guards(held: Standing) -> list[Both]:
     out = []
     for name in worse_guards(held):
         now, then = (number(held.means[system, name].mean) for system in (held.best, held.reference))
-        change = spread(held.to_reference[held.best, name], signed=True)
-        out.append(say("s.guard", measure=name, base=held.reference, now=now, then=then, change=change))
+        better = held.to_reference[held.best, name]
+        drop = replace(better, mean=-better.mean, low=-better.high, high=-better.low)
+        out.append(say("s.guard", measure=name, base=held.reference, now=now, then=then, drop=spread(drop)))
     return out
 
 
