@@ -231,3 +231,10 @@ def test_a_bad_note_of_a_labelled_set_is_given_to_skips(folder: Path) -> None:
     assert (skips.count, "bad.md" in skips.reasons[0]) == (1, True)
     with pytest.raises(InputError, match=r"no \.md file"):
         read_notes(folder / "node_modules/x/none")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such file name on Windows")
+def test_a_file_name_with_a_line_break_is_one_line(tmp_path: Path, shell: Shell) -> None:
+    (tmp_path / "a\nb.md").write_text("lantern\n")
+    out = shell("search", tmp_path, "lantern")
+    assert out.splitlines()[0].startswith("'a\\nb.md':1  ")

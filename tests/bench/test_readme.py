@@ -167,3 +167,29 @@ def test_the_ten_minutes_with_the_gate(page: str, tmp_path: Path) -> None:
         printed = said[name][1].splitlines()
         assert len(shown) > 5
         assert [line for line in shown if line not in printed] == [], said[name][1]
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
+def test_the_search_of_notes_prints_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.search(r'recallbench notes search (\S+) "(.*?)" --limit 1\n```\n\n```\n(.*?)\n```', text, re.DOTALL)
+    assert found
+    db = tmp_path / "index.db"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "recallbench",
+            "notes",
+            "search",
+            str(ROOT / found[1]),
+            found[2],
+            "--limit=1",
+            f"--db={db}",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        encoding="utf-8",
+    )
+    assert done.stdout.strip() == found[3].strip(), done.stderr

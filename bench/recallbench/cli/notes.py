@@ -220,6 +220,7 @@ def _print_hits(opened: Notes, query: str, session: str | None, limit: int, as_j
     import dataclasses
 
     from recallbench.cli.show import print_json
+    from recallstack.notes.scanner import shown
 
     found = opened.search(query, session, limit)
     if as_json:
@@ -230,7 +231,7 @@ def _print_hits(opened: Notes, query: str, session: str | None, limit: int, as_j
     if not found.hits and not found.remarks:
         click.echo("nothing found", err=True)
     for hit in found.hits:
-        click.echo(f"{hit.file}:{hit.line}  {hit.score:.4f}  {hit.sensitivity}")
+        click.echo(f"{shown(hit.file)}:{hit.line}  {hit.score:.4f}  {hit.sensitivity}")
         click.echo("".join(f"    {line}\n" for line in hit.text.splitlines()))
 
 

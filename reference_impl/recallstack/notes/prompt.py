@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recallstack.notes.recall import Hit
+from recallstack.notes.scanner import shown
 from recallstack.notes.switches import NO_SWITCHES, Switches
 from recallstack.text import cut
 
@@ -48,7 +49,7 @@ def make_section(hits: Sequence[Hit], chars: int, switches: Switches = NO_SWITCH
     """
     text = HEAD
     for hit in hits:
-        lead = f"\n[{hit.file}:{hit.line}] "
+        lead = f"\n[{shown(hit.file)}:{hit.line}] "
         if switches.budget_ignored or len(text) + len(lead) + len(hit.text) <= chars:
             text += lead + hit.text
             continue
