@@ -238,3 +238,13 @@ def test_a_file_name_with_a_line_break_is_one_line(tmp_path: Path, shell: Shell)
     (tmp_path / "a\nb.md").write_text("lantern\n")
     out = shell("search", tmp_path, "lantern")
     assert out.splitlines()[0].startswith("'a\\nb.md':1  ")
+
+
+def test_faults_of_files_above_the_level_are_not_named_to_a_session(folder: Path, shell: Shell) -> None:
+    (folder / "secret-plan.md").write_bytes(b"caf\xe9 lantern\n")
+    (folder / "map.json").write_text('{"k": {"sessionId": "s"}}')
+    shell("search", folder, "lantern", "--session-map", folder / "map.json", "--session", "s")
+    assert "secret-plan" not in shell.err
+    assert "warning: 1 files or folders have a fault" in shell.err
+    shell("search", folder, "lantern")
+    assert "secret-plan.md" in shell.err

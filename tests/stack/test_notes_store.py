@@ -83,6 +83,38 @@ def test_a_damaged_index(folder: Path) -> None:
     assert "damaged; delete it" in error_of(config_of(folder))
 
 
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        *((f"DROP TABLE {table}", "damaged; delete it") for table in ("meta", "vectors", "garbage", "chunks_fts")),
+        ("INSERT OR REPLACE INTO meta VALUES ('rule', 'not json')", "a chunking rule that this version does not know"),
+        ("INSERT OR REPLACE INTO meta VALUES ('rule', '[1]')", "a chunking rule that this version does not know"),
+    ],
+)
+def test_an_index_that_somebody_edited(folder: Path, damage: str, told: str) -> None:
+    with Notes(config_of(folder)) as notes:
+        notes.sync()
+    connection = sqlite3.connect(folder / "index.db")
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(damage)
+    connection.commit()
+    connection.close()
+    assert told in error_of(config_of(folder))
+
+
+def test_a_number_that_is_none(folder: Path) -> None:
+    with Notes(config_of(folder)):
+        pass
+    store = Store(folder / "index.db")
+    with store.write():
+        store.put("size", "3")
+        store.put("broken", "three")
+    assert (store.number("size"), store.number("absent")) == (3, None)
+    with pytest.raises(InputError, match="damaged; delete it"):
+        store.number("broken")
+    store.close()
+
+
 def test_a_lock_that_is_held_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Notes(config_of(folder)) as notes:
         notes.sync()

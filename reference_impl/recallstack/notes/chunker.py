@@ -43,7 +43,12 @@ class ChunkRule:
     @staticmethod
     def knows(signature: str) -> bool:
         """Whether this version of the code can cut by a signature."""
-        values = json.loads(signature)
+        try:
+            values = json.loads(signature)
+        except ValueError:
+            return False
+        if not isinstance(values, dict):
+            return False
         return set(values) == {field.name for field in fields(ChunkRule)} and values["version"] == VERSION
 
     @classmethod

@@ -158,14 +158,13 @@ class Notes:
         found = scan(config.roots, config.exclude)
         with store.read():
             difference = compare(known_files(store), found, rule)
-            dimensions = store.get(DIMENSIONS)
             return Status(
                 files=store.count("files"),
                 chunks=store.count("chunks"),
                 vectors=store.count("vectors"),
                 without_vector=texts_without_vector(store),
                 embedder=store.get(EMBEDDER),
-                dimensions=None if dimensions is None else int(dimensions),
+                dimensions=store.number(DIMENSIONS),
                 rule=rule.signature,
                 rule_waiting=store.get(WANTED),
                 new=len(difference.new),

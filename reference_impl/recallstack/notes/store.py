@@ -38,16 +38,18 @@ CREATE TABLE vectors (digest BLOB PRIMARY KEY, vector BLOB NOT NULL);
 CREATE TABLE garbage (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE VIRTUAL TABLE chunks_fts USING fts5 (tokens, tokenize = "{TOKENIZE}");
 """
+_TABLES = frozenset({"meta", "files", "chunks", "vectors", "garbage", "chunks_fts"})
+_DAMAGED = "it is damaged; delete it and index again, the notes are untouched"
 _HINTS = {
     sqlite3.SQLITE_BUSY: "another process is writing to it; run again",
     sqlite3.SQLITE_LOCKED: "another process is writing to it; run again",
     sqlite3.SQLITE_FULL: "the disk is full; make room and run again, nothing is lost",
     sqlite3.SQLITE_NOTADB: "it is no SQLite database; name another file",
-    sqlite3.SQLITE_CORRUPT: "it is damaged; delete it and index again, the notes are untouched",
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_READONLY: "it cannot be written; change its permissions or name another file",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; look at the permissions of its folder",
     sqlite3.SQLITE_PERM: "access is denied; change its permissions or name another file",
-    sqlite3.SQLITE_IOERR: "the disk cannot be read or written; run again on a sound one",
+    sqlite3.SQLITE_IOERR: "the disk is full, or cannot be read or written; make room or name a file on another",
 }
 
 
@@ -82,6 +84,9 @@ class Store:
             self._make()
         if self._one("PRAGMA application_id") != APPLICATION_ID or self._version() != SCHEMA_VERSION:
             raise InputError(f"{self.path}: not an index of notes of this version; name another file")
+        names = self.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        if not {name for (name,) in names} >= _TABLES:
+            raise self.damaged()
         self._use_log()
         # In the log a commit survives the end of the process; only a power cut may take the last ones back.
         execute("PRAGMA synchronous = NORMAL")
@@ -153,6 +158,17 @@ class Store:
         """A value of `meta`."""
         row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
+
+    def number(self, key: str) -> int | None:
+        """A whole number of `meta`. Raises InputError where the value is none."""
+        value = self.get(key)
+        if value is not None and not value.isdecimal():
+            raise self.damaged()
+        return None if value is None else int(value)
+
+    def damaged(self) -> InputError:
+        """For an index whose tables or values are not what we wrote."""
+        return InputError(f"{self.path}: the index failed: {_DAMAGED}")
 
     def put(self, key: str, value: str) -> None:
         """Set a value of `meta`; inside a write transaction."""

@@ -71,12 +71,12 @@ def embed_missing(store: Store, embedder: Embedder, prefix: str, switches: Switc
         if isinstance(vectors, str):
             return done, f"embedder {embedder.name!r} {vectors}; {left}"
         with store.write():
-            known, dimensions = store.get(EMBEDDER), store.get(DIMENSIONS)
+            known, dimensions = store.get(EMBEDDER), store.number(DIMENSIONS)
             if dimensions is None:
                 store.put(EMBEDDER, embedder.name)
                 store.put(DIMENSIONS, str(vectors.shape[1]))
-            elif int(dimensions) != vectors.shape[1]:
-                return done, _other_dimension(int(dimensions), embedder.name, vectors.shape[1])
+            elif dimensions != vectors.shape[1]:
+                return done, _other_dimension(dimensions, embedder.name, vectors.shape[1])
             elif known != embedder.name and not switches.model_change_computes:
                 return done, _other_model(str(known), embedder.name)
             store.connection.executemany(
@@ -142,7 +142,7 @@ class SemanticList:
     def _load(self) -> _Loaded:
         revision = self._store.get("revision")
         if self._loaded is None or self._loaded.revision != revision:
-            dimensions = int(self._store.get(DIMENSIONS) or 0)
+            dimensions = self._store.number(DIMENSIONS) or 0
             rows: list[int] = []
             parts = bytearray()
             for chunk, vector in self._store.connection.execute(
