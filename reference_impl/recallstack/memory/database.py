@@ -93,7 +93,9 @@ def _url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except sa.exc.ArgumentError:
-        raise InputError(f"{url!r} is no database address; use sqlite:///FILE or postgresql://HOST/NAME") from None
+        raise InputError(  # without the address: it may hold a password
+            "the database address cannot be read; use sqlite:///FILE or postgresql://HOST/NAME"
+        ) from None
     if parsed.drivername in ("postgresql", "postgres"):
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
