@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 import tempfile
 
+from recallstack.errors import InputError
 from recallstack.memory.admin import Admin
+from recallstack.memory.errors import StoreError
 from recallstack.memory.model import NewMemory
 from recallstack.memory.modes import Modes
 from recallstack.memory.portal import Portal
@@ -26,7 +28,10 @@ def main(url: str) -> None:
 
     stores = open_stores(url)  # the admin side is another process in real life
     admin = Admin(*stores)
-    [candidate] = admin.candidates("ann")
+    waiting = [one for one in admin.candidates("ann") if one.id in saved.ids]
+    if not waiting:
+        sys.exit(f"{database.label}: the candidate is decided already; run it on an empty database")
+    candidate = waiting[0]
     print("list:    ", candidate.content)
     print("promote: ", len(admin.promote(candidate.id, caller="reviewer").ids), "memory")
 
@@ -42,8 +47,11 @@ def main(url: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main(sys.argv[1])
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            main(f"sqlite:///{folder}/memory.db")
+    try:
+        if len(sys.argv) > 1:
+            main(sys.argv[1])
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                main(f"sqlite:///{folder}/memory.db")
+    except (InputError, StoreError) as error:
+        sys.exit(f"memory_loop: {error}")

@@ -193,3 +193,27 @@ def test_the_search_of_notes_prints_what_the_page_shows(page: str, tmp_path: Pat
         encoding="utf-8",
     )
     assert done.stdout.strip() == found[3].strip(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("nonsense", "the database address cannot be read"),
+        ("postgresql+psycopg://127.0.0.1:1/x", "it cannot be reached"),
+    ],
+)
+def test_the_closed_loop_on_a_bad_address_says_so_in_one_line(url: str, says: str) -> None:
+    if "psycopg" in url:
+        pytest.importorskip("psycopg")
+    command = [sys.executable, str(ROOT / "examples/memory_loop.py"), url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, encoding="utf-8")
+    (line,) = done.stderr.splitlines()
+    assert says in line
+
+
+def test_the_closed_loop_a_second_time_on_one_database(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples/memory_loop.py"), f"sqlite:///{tmp_path / 'm.db'}"]
+    first, second = (subprocess.run(command, capture_output=True, text=True, timeout=120) for _ in range(2))
+    assert (first.returncode, first.stderr) == (0, "")
+    (line,) = second.stderr.splitlines()
+    assert "run it on an empty database" in line
