@@ -213,6 +213,7 @@ def test_there_are_at_least_25_mutants_and_25_more_over_the_other_systems() -> N
 @pytest.mark.parametrize(
     "system", [pytest.param(one, marks=[pytest.mark.slow] * (one == "memory-v2")) for one in Reference().systems()]
 )
+@pytest.mark.timeout(900)  # minutes of real databases: it passed in a quiet machine, and not beside others
 def test_every_mutant_is_caught(system: str) -> None:
     mutants = mutation.check([one for one in CATALOGUE if one.system == system], Reference())
     assert mutants
