@@ -30,7 +30,7 @@ def main(url: str) -> None:
     admin = Admin(*stores)
     waiting = [one for one in admin.candidates("ann") if one.id in saved.ids]
     if not waiting:
-        sys.exit(f"{database.label}: the candidate is decided already; run it on an empty database")
+        raise InputError(f"{database.label}: the candidate is decided already; run it on an empty database")
     candidate = waiting[0]
     print("list:    ", candidate.content)
     print("promote: ", len(admin.promote(candidate.id, caller="reviewer").ids), "memory")
@@ -54,4 +54,5 @@ if __name__ == "__main__":
             with tempfile.TemporaryDirectory() as folder:
                 main(f"sqlite:///{folder}/memory.db")
     except (InputError, StoreError) as error:
-        sys.exit(f"memory_loop: {error}")
+        print(f"memory_loop: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -246,5 +246,7 @@ def test_faults_of_files_above_the_level_are_not_named_to_a_session(folder: Path
     shell("search", folder, "lantern", "--session-map", folder / "map.json", "--session", "s")
     assert "secret-plan" not in shell.err
     assert "warning: 1 files or folders have a fault" in shell.err
+    shell("search", folder, "lantern", "--session-map", folder / "map.json")
+    assert "secret-plan" not in shell.err
     shell("search", folder, "lantern")
     assert "secret-plan.md" in shell.err

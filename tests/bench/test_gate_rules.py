@@ -15,6 +15,7 @@ from recallbench.gate.interval import verdict_interval
 from recallbench.gate.judge import BISECT_SKIP, judge
 from recallbench.gate.lines import flip_line, flip_notes
 from recallbench.gate.outcome import Outcome, Verdict
+from recallbench.gate.values import gate_values
 from recallbench.scenarios.base import Running, Vocabulary
 from recallbench.scenarios.model import Switch
 from recallbench.scenarios.reference import Reference
@@ -458,7 +459,19 @@ def test_where_the_worse_questions_are() -> None:
 
 
 def test_one_language_and_no_drop_say_nothing_of_where() -> None:
-    one = gated(SET, GOOD, lost(0, 1), policy(margins={"R@5": 0.5})).flips[0]
+    chinese = made_set(chinese=range(COUNT))
+    after = system(chinese, dict.fromkeys([0, 1], 0))
+    one = gated(chinese, system(chinese), after, policy(margins={"R@5": 0.5})).flips[0]
     assert one.where == ()
     assert not [line for line in flip_notes(one) if "Worse in" in line]
     assert gated(SET, lost(0, 1), GOOD, policy(margins={"R@5": 0.5})).flips[0].where == ()
+
+
+def test_where_names_the_three_categories_that_are_hit_the_most() -> None:
+    """Worse: 0-7. Shares: a 2/2, b 2/3, c 2/4, d 2/5; the whole set 8/40. Equal shares would stand by name."""
+    categories = {"d": [6, 7, 10, 11, 12], "c": [4, 5, 13, 14], "b": [2, 3, 15], "a": [0, 1]}
+    labelled = made_set(categories=categories)
+    after = system(labelled, dict.fromkeys(range(8), 0))
+    result = gated(labelled, system(labelled), after, policy(margins={"R@5": 0.5}))
+    assert result.flips[0].where == (("a", 2, 2), ("b", 2, 3), ("c", 2, 4))
+    assert gate_values(result)["flips"][0]["where"][1] == {"group": "b", "worse": 2, "questions": 3}

@@ -172,21 +172,13 @@ def test_the_ten_minutes_with_the_gate(page: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
 def test_the_search_of_notes_prints_what_the_page_shows(page: str, tmp_path: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = re.search(r'recallbench notes search (\S+) "(.*?)" --limit 1\n```\n\n```\n(.*?)\n```', text, re.DOTALL)
+    found = re.search(
+        r'recallbench notes search (\S+) "(.*?)" --limit 1 --db out/notes.db\n```\n\n```\n(.*?)\n```', text, re.DOTALL
+    )
     assert found
-    db = tmp_path / "index.db"
+    command = ["notes", "search", str(ROOT / found[1]), found[2], "--limit", "1", "--db", str(tmp_path / "index.db")]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "recallbench",
-            "notes",
-            "search",
-            str(ROOT / found[1]),
-            found[2],
-            "--limit=1",
-            f"--db={db}",
-        ],
+        [sys.executable, "-m", "recallbench", *command],
         capture_output=True,
         text=True,
         timeout=120,
@@ -209,6 +201,7 @@ def test_the_closed_loop_on_a_bad_address_says_so_in_one_line(url: str, says: st
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, encoding="utf-8")
     (line,) = done.stderr.splitlines()
     assert says in line
+    assert done.returncode == 2
 
 
 def test_the_closed_loop_a_second_time_on_one_database(tmp_path: Path) -> None:
@@ -216,4 +209,5 @@ def test_the_closed_loop_a_second_time_on_one_database(tmp_path: Path) -> None:
     first, second = (subprocess.run(command, capture_output=True, text=True, timeout=120) for _ in range(2))
     assert (first.returncode, first.stderr) == (0, "")
     (line,) = second.stderr.splitlines()
+    assert second.returncode == 2
     assert "run it on an empty database" in line

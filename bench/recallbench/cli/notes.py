@@ -133,7 +133,7 @@ def search(
     with _open(folder, more, db, exclude, embedder, must_exist=no_sync, **settings) as opened:
         if not no_sync:
             warnings = opened.sync().warnings
-            if session is None:
+            if known is None and session is None:
                 _warn(warnings)
             elif warnings:  # they name notes that the session may not see
                 click.echo(f"warning: {len(warnings)} files or folders have a fault; see: notes status", err=True)
