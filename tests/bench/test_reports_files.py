@@ -205,6 +205,17 @@ def test_stages_without_one_order_keep_that_of_their_appearance(tmp_path: Path) 
 # The page as a document
 
 
+def dangling(text: str) -> set[str]:
+    """Places of the page that a link leads to and that are not there."""
+    return set(re.findall(r'href="#([^"]+)"', text)) - set(re.findall(r' id="([^"]+)"', text))
+
+
+def test_every_link_of_the_contents_leads_somewhere(tmp_path: Path) -> None:
+    text = report_html([section_of(tmp_path, evaluation())])
+    assert 'href="#verdict-0"' in text
+    assert dangling(text) == set()
+
+
 def test_the_page_asks_nobody_for_anything(tmp_path: Path) -> None:
     text = report_html([section_of(tmp_path, evaluation())])
     page = Page(text)
@@ -444,6 +455,7 @@ def test_sweep_and_scenarios_are_shown(tmp_path: Path) -> None:
     assert "k60 was chosen" in text
     assert "1 of 2 runs of 1 scenarios pass" in Page(text).text
     assert '<a href="#scenarios">' in text
+    assert dangling(text) == set()
     assert "陈旧" in text
     charts = json.loads(unpacked(text)["charts-0"])["en"]
     (cells,) = charts["sweep"]["datasets"].values()

@@ -88,7 +88,7 @@ def test_a_damaged_index(folder: Path) -> None:
     [
         *((f"DROP TABLE {table}", "damaged; delete it") for table in ("meta", "vectors", "garbage", "chunks_fts")),
         ("INSERT OR REPLACE INTO meta VALUES ('rule', 'not json')", "a chunking rule that this version does not know"),
-        ("INSERT OR REPLACE INTO meta VALUES ('rule', '[1]')", "a chunking rule that this version does not know"),
+        ("INSERT OR REPLACE INTO meta VALUES ('rule', '3')", "a chunking rule that this version does not know"),
     ],
 )
 def test_an_index_that_somebody_edited(folder: Path, damage: str, told: str) -> None:
