@@ -250,3 +250,18 @@ def test_faults_of_files_above_the_level_are_not_named_to_a_session(folder: Path
     assert "secret-plan" not in shell.err
     shell("search", folder, "lantern")
     assert "secret-plan.md" in shell.err
+
+
+def test_a_map_without_a_session_names_no_faults_either(folder: Path, shell: Shell) -> None:
+    """No session is an unknown one: it sees nothing, so it hears of no file."""
+    (folder / "secret-plan.md").write_bytes(b"caf\xe9 lantern\n")
+    (folder / "map.json").write_text('{"k": {"sessionId": "s"}}')
+    assert shell("search", folder, "lantern", "--session-map", folder / "map.json") == ""
+    assert "secret-plan" not in shell.err
+
+
+def test_hits_of_several_roots_name_theirs(folder: Path, tmp_path: Path, shell: Shell) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/public.md").write_text("giraffe")
+    (head, *_) = shell("search", folder, "giraffe", "--root", tmp_path / "more").splitlines()
+    assert head == f"{tmp_path.resolve()}/more/public.md:1  0.1364  public"  # 1/11 * 1.5

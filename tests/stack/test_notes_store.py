@@ -115,6 +115,17 @@ def test_a_number_that_is_none(folder: Path) -> None:
     store.close()
 
 
+def test_a_revision_that_is_no_number(folder: Path) -> None:
+    with Notes(config_of(folder)) as notes:
+        notes.sync()
+    connection = sqlite3.connect(folder / "index.db")
+    connection.execute("UPDATE meta SET value = 'x' WHERE key = 'revision'")
+    connection.commit()
+    connection.close()
+    write(folder / "notes", {"d.md": "epsilon"})
+    assert "damaged; delete it" in error_of(config_of(folder))
+
+
 def test_a_lock_that_is_held_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Notes(config_of(folder)) as notes:
         notes.sync()

@@ -133,7 +133,7 @@ def search(
     with _open(folder, more, db, exclude, embedder, must_exist=no_sync, **settings) as opened:
         if not no_sync:
             warnings = opened.sync().warnings
-            if known is None and session is None:
+            if known is None:
                 _warn(warnings)
             elif warnings:  # they name notes that the session may not see
                 click.echo(f"warning: {len(warnings)} files or folders have a fault; see: notes status", err=True)
@@ -235,7 +235,8 @@ def _print_hits(opened: Notes, query: str, session: str | None, limit: int, as_j
     if not found.hits and not found.remarks:
         click.echo("nothing found", err=True)
     for hit in found.hits:
-        click.echo(f"{shown(hit.file)}:{hit.line}  {hit.score:.4f}  {hit.sensitivity}")
+        file = hit.file if len(opened.config.roots) == 1 else f"{hit.root}/{hit.file}"
+        click.echo(f"{shown(file)}:{hit.line}  {hit.score:.4f}  {hit.sensitivity}")
         click.echo("".join(f"    {line}\n" for line in hit.text.splitlines()))
 
 

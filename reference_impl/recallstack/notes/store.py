@@ -184,4 +184,4 @@ class Store:
 
     def touch(self) -> None:
         """Count up the revision, which tells readers that rows or vectors have changed; inside a transaction."""
-        self.put("revision", str(int(self.get("revision") or 0) + 1))
+        self.put("revision", str((self.number("revision") or 0) + 1))
