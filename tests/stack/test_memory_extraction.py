@@ -113,6 +113,48 @@ def test_facts(text: str, stated: str, asked: bool, preference: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "去年我搬到了北京。",
+        "别人都叫我老王，我是组长。",
+        "写作是他的爱好。",
+        "翻译是我的工作。",
+        "请假每年有十天。",
+        "把手是铜的。",
+        "别墅在湖边。",
+        "查理是我的同事。",
+        "我们有很多大客户。",
+        "我有好几个孩子。",
+        "我不怎么喜欢咖啡。",
+        "这个配置是不能改的。",
+        "他是不会迟到的人。",
+        "我没什么过敏，也没有什么忌口。",
+        "Book club is on Fridays.",
+        "Open source is what I prefer.",
+        "Set theory is my field.",
+        "Check-in is at nine.",
+    ],
+)
+def test_a_statement_that_begins_like_a_request_or_holds_a_questions_word(text: str) -> None:
+    """Read by a person: each states a fact. A model's own answer passes the same sieve."""
+    assert not is_question(text)
+    assert not is_request(text)
+    assert [fact.text for fact in facts(text)] == [text]
+    assert [fact.text for fact in facts(f"请记住：{text}")] == [text]
+    assert not states_nothing(text)
+
+
+@pytest.mark.parametrize("text", ["去买牛奶", "别吵", "写一封信", "查一下天气", "把门关上", "给我一杯水", "翻译这一段"])
+def test_requests_that_begin_like_those_statements(text: str) -> None:
+    assert is_request(text)
+
+
+@pytest.mark.parametrize("text", ["你去不去，能不能来", "有多大", "这怎么用", "他几岁", "有什么"])
+def test_questions_that_hold_those_words(text: str) -> None:
+    assert is_question(text)
+
+
+@pytest.mark.parametrize(
     ("text", "stated"),
     [
         ("What is my door code? It is 4821.", ["What is my door code? It is 4821."]),

@@ -19,7 +19,8 @@ _QUESTION = (
     re.compile(r"[?？]$"),
     re.compile(r"(?:[吗呢么])[。.!！]?$"),
     re.compile(
-        r"什么|为何|怎么|怎样|如何|哪[里儿个些位天种]|几[点号时个岁次]|多少|多[大久远长高]|是谁|谁[是的会能在]|[是能会要可]不[是能会要可]|有没有|是否"
+        r"(?<!没)(?<!没有)什么|为何|(?<!不)怎么|怎样|如何|哪[里儿个些位天种]|(?<![好十])几[点号时个岁次]|多少|"
+        r"(?<![很许更好太最众差])多[大久远长高]|是谁|谁[是的会能在]|([是能会要可])不\1|有没有|是否"
     ),
     re.compile(
         r"^(?:and |but |so )?(?:what|when|where|who|whom|whose|which|why|how)(?:'s|'re|\s+(?:is|are|was|were|do|does|"
@@ -37,15 +38,18 @@ _REQUEST = (
     re.compile(
         r"^(?:to-?do\b|[-*]\s*\[[ x]?\])|^(?:remember|remind me|need|i need|i have|i must|we need|we must) to\b", _I
     ),
+    # Not a noun that is written alike: "Check-in is at nine", "Book club is on Fridays".
     re.compile(
         r"^(?:write|translate|summari[sz]e|fix|show|tell|give|list|explain|make|create|find|search|send|remind|add|remove|"
         r"delete|generate|check|book|buy|call|open|run|draft|schedule|use|stop|answer|reply|look|turn|set|never|always|"
-        r"do not|don't)\b",
+        r"do not|don't)\b(?!-|\s+[\w-]+\s+(?:is|are|was|were|has|had)\b)",
         _I,
     ),
     re.compile(
-        r"^(?:请|麻烦|帮我|帮忙|帮|给我|替我|提醒|别忘|不要忘|待办|记得|写|翻译|总结|解释|列出|查|搜|生成|修复|修改|打开|删除|"
-        r"告诉|发送|把|让我们|去|不要|别|以后(?:请|不要|别)|我(?:得|要去|需要去|必须))"
+        # Not a word that begins alike: 去年, 别人, 请假, 写作, 把手, 查理.
+        r"^(?:请(?![假柬帖])|麻烦|帮我|帮忙|帮(?!派|工|厨)|给我|替我|提醒|别忘|不要忘|待办|记得|"
+        r"写(?![作字手])|(?:翻译|总结|解释)(?!是|官|家)|列出|查(?!理|尔斯)|搜(?!狗)|生成|修复|修改|打开|删除|"
+        r"告诉|发送|把(?!手|柄|戏)|让我们|去(?![年世]|过|了)|不要|别(?![人的名称墅处针])|以后(?:请|不要|别)|我(?:得|要去|需要去|必须))"
     ),
 )
 _LEAD = re.compile(
@@ -56,7 +60,7 @@ _LEAD = re.compile(
 _STATES = re.compile(
     r"\b(?:is|are|am|was|were|isn't|aren't|has|have|had|prefer|prefers|like|likes|love|loves|hate|hates|dislike|live|lives|"
     r"work|works|use|uses|own|owns|moved|decided|chose|switched|starts|ends|called|named|will)\b|\w'(?:m|s|re|ve)\b|"
-    r"[是叫在有住用]|喜欢|讨厌|偏好|习惯|属于|决定|改[为到成]|定[在为]|过敏|不[吃喝要]|每[天周月年]",
+    r"[是叫在有住用搬]|喜欢|讨厌|偏好|习惯|属于|决定|改[为到成]|定[在为]|过敏|不[吃喝要]|每[天周月年]",
     _I,
 )
 _PREFERS = re.compile(r"\b(?:prefers?|likes?|loves?|hates?|dislikes?|favou?rite)\b|喜欢|讨厌|偏好|习惯|不[吃喝]", _I)
