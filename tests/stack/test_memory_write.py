@@ -247,7 +247,7 @@ def test_what_was_forgotten_can_be_a_candidate_again(stores: Stores) -> None:
     assert portal.candidates("ann") == ()  # it is a memory already
     portal.lifecycle.forget("ann", [memory])
     portal.save_candidates("ann", "s", [NewMemory(content="a")])
-    assert [one.id for one in portal.candidates("ann")] == [candidate]
+    assert [(one.id, one.memory_id) for one in portal.candidates("ann")] == [(candidate, None)]
     assert portal.promote(candidate, "admin").ids == (memory,)
     assert portal.recall("ann", "a", 5).ids == (memory,)
 

@@ -14,6 +14,7 @@ from notes_support import START_NS, Table, check_invariants, config_of, holds, i
 
 from recallstack.errors import InputError
 from recallstack.notes import ChunkRule, Notes, SyncReport
+from recallstack.notes.scanner import scan
 
 FILES = {"a.md": "alpha one\n\nalpha two", "b.md": "beta", "sub/c.md": "# Gamma\n- delta"}
 OTHER_RULE = ChunkRule(longest=4)
@@ -281,6 +282,40 @@ def test_a_rule_of_another_version_cuts_nothing_until_accepted(folder: Path) -> 
         assert ids(notes, "beta") == ["b.md#1"]  # searching goes on
         notes.accept_spec_change()
         assert notes.sync().changed == tuple(FILES)
+
+
+def test_the_rule_that_waits_is_accepted_where_the_one_in_force_is_unknown(folder: Path) -> None:
+    with Notes(config_of(folder)) as notes:
+        notes.sync()
+    with Notes(config_of(folder, rule=OTHER_RULE)) as notes:
+        notes.sync()
+    with sqlite3.connect(folder / "index.db") as connection:
+        connection.execute(
+            "UPDATE meta SET value = replace(value, '\"version\":1', '\"version\":99') WHERE key = 'rule'"
+        )
+    connection.close()
+    with Notes(config_of(folder)) as notes:
+        notes.accept_spec_change()
+        assert notes.sync().changed == tuple(FILES)
+        assert notes.status().rule == OTHER_RULE.signature
+
+
+def test_a_file_that_another_process_adds_during_the_scan_is_not_taken_for_deleted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        found = scan(*arguments)
+        write(folder / "notes", {"d.md": "epsilon"})
+        with Notes(config_of(folder)) as other:
+            assert other.sync().added == ("d.md",)
+        return found
+
+    with Notes(config_of(folder)) as notes:
+        notes.sync()
+        monkeypatch.setattr("recallstack.notes.sync.scan", slow)
+        assert notes.sync().deleted == ()
+        assert ids(notes, "epsilon") == ["d.md#1"]
 
 
 def test_rescan_when_the_interval_is_over(folder: Path) -> None:

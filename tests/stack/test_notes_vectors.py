@@ -50,7 +50,8 @@ def test_an_embedder_that_comes_later_finds_everything_embedded_once(folder: Pat
         notes.sync()
     table = Table(TABLE)
     with Notes(config_of(folder), table) as notes:
-        assert notes.search("near").hits == ()  # no vectors yet: no list, no error
+        found = notes.search("near")
+        assert (found.hits, found.remarks) == ((), ())  # no vectors yet: no list, no error, nothing to mend
         assert notes.sync().embedded == 3  # three distinct texts in four chunks
         assert sorted(table.documents) == ["one", "three", "two"]
         assert set(ids(notes, "near")[:2]) == {"a.md#1", "c.md#1"}
@@ -64,6 +65,55 @@ def test_the_matrix_is_read_again_after_a_change_by_another_process(folder: Path
         write(folder / "notes", {"a.md": "two"}, START_NS + 1)
         other.sync()
         assert ids(notes, "near") == ["a.md#1", "b.md#1"]
+
+
+def test_the_matrix_is_read_again_after_another_process_only_forgot(folder: Path) -> None:
+    with Notes(config_of(folder), Table(TABLE)) as notes:
+        notes.sync()
+        assert ids(notes, "near") == ["a.md#1", "a.md#3", "b.md#1"]
+        (folder / "notes/a.md").unlink()
+        with Notes(config_of(folder)) as other:
+            assert other.sync().deleted == ("a.md",)
+        assert ids(notes, "near") == ["b.md#1"]
+
+
+def test_the_matrix_is_read_again_after_another_process_only_embedded(folder: Path) -> None:
+    with Notes(config_of(folder), Table(TABLE)) as notes:
+        notes.sync()
+        write(folder / "notes", {"c.md": "near"}, START_NS)
+        with Notes(config_of(folder)) as other:  # no embedder: the text is there, its vector is not
+            other.sync()
+        assert ids(notes, "one") == ["a.md#1", "a.md#3", "b.md#1"]
+        with Notes(config_of(folder), Table(TABLE)) as other:
+            assert other.sync().embedded == 1
+        # Cosines to (1, 0): one 1, near 0.995, two 0.6, three 0; "one" is first by its word too.
+        assert ids(notes, "one") == ["a.md#1", "c.md#1", "a.md#3", "b.md#1"]
+
+
+def test_another_model_that_comes_first_while_we_embed_is_not_mixed_with(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process embeds one text by another model of the same dimension, and fails at the next."""
+    monkeypatch.setattr(vectors_module, "BATCH", 1)
+
+    class Failing(Table):
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float64]:
+            if self.documents:
+                raise RuntimeError
+            return super().encode_documents(texts)
+
+    class Slow(Table):
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float64]:
+            if not self.documents:
+                with Notes(config_of(folder), Failing(TABLE, "other")) as other:
+                    assert other.sync().embedded == 1
+            return super().encode_documents(texts)
+
+    with Notes(config_of(folder), Slow(TABLE)) as notes:
+        report = notes.sync()
+        assert report.embedded == 0
+        assert "vectors of 'other', not of 'table'" in report.warnings[0]
+        assert notes.status().vectors == 1
 
 
 def test_a_text_without_embedding_is_in_no_list_and_not_embedded_again(folder: Path) -> None:
