@@ -216,6 +216,33 @@ def test_the_promoted_users_rows_are_synced_not_the_callers(stores: Stores) -> N
     assert status.debt == 1
 
 
+def test_a_candidate_keeps_its_end(stores: Stores) -> None:
+    """Asked to be kept until 5,000 ms: so is the memory, and expire archives it then and not before."""
+    modes = Modes(candidates=True, expire=True, lifecycle="canary", lifecycle_users=frozenset({"ann"}))
+    clock = Clock()
+    portal = stores.portal(Letters(), modes, now=clock)
+    end = clock.now + 5000
+    [candidate] = portal.save_candidates("ann", "s", [NewMemory(content="a", expires_at=end)]).ids
+    [memory] = portal.promote(candidate, "admin").ids
+    assert [row.expires_at for row in table(stores.open()[0], MEMORIES)] == [end]
+    clock.now = end - 2  # each look counts up by one
+    assert portal.lifecycle.expire("ann").changed == ()
+    clock.now = end - 1
+    assert portal.lifecycle.expire("ann").changed == (("ann", memory),)
+
+
+def test_a_promotion_upserts_the_whole_session(stores: Stores) -> None:
+    """By user and session: a vector of the session that got lost without a debt is back; another session's is not."""
+    portal = stores.portal(Letters())
+    portal.write("ann", "s", notes("aaa"))
+    portal.write("ann", "other", notes("aab"))
+    vectors = stores.open()[1]
+    vectors.remove("ann", ["aaa", "aab"])
+    [candidate] = portal.save_candidates("ann", "s", [NewMemory(content="abb")]).ids
+    [memory] = portal.promote(candidate, "admin").ids
+    assert sorted(vectors.owners()) == sorted([("ann", "aaa"), ("ann", memory)])
+
+
 def test_a_second_promotion_is_acknowledged_and_changes_nothing(stores: Stores) -> None:
     portal = stores.portal(Letters())
     [candidate] = portal.save_candidates("ann", "s", notes("a")).ids
