@@ -265,3 +265,14 @@ def test_hits_of_several_roots_name_theirs(folder: Path, tmp_path: Path, shell: 
     (tmp_path / "more/public.md").write_text("giraffe")
     (head, *_) = shell("search", folder, "giraffe", "--root", tmp_path / "more").splitlines()
     assert head == f"{tmp_path.resolve()}/more/public.md:1  0.1364  public"  # 1/11 * 1.5
+
+
+def test_a_session_cannot_tell_from_scores_what_it_may_not_see(folder: Path, tmp_path: Path, shell: Shell) -> None:
+    """The same public note, with and without a secret one that ranks before it: the same answer, to the byte."""
+    (tmp_path / "map.json").write_text('{"group:1": {"sessionId": "ours"}}')
+    arguments = ("search", folder, "lantern", "--session-map", tmp_path / "map.json", "--session", "ours")
+    outputs = [(shell(*arguments), shell(*arguments, "--json"))]
+    (folder / "secret.md").unlink()
+    outputs.append((shell(*arguments), shell(*arguments, "--json")))
+    assert outputs[0] == outputs[1]
+    assert outputs[0][0].startswith("public.md:3  public\n")

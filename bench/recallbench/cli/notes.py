@@ -115,7 +115,8 @@ def search(
     """Bring the index in line, then search it: file, line and text of each hit, best first.
 
     Without --session-map everything is shown. With it, a session sees what its keys allow: a group or a guest
-    public.md only, an owner everything, a session that the map does not name nothing.
+    public.md only, an owner everything, a session that the map does not name nothing. Scores are left out then:
+    they come from ranks over all notes.
     """
     from recallstack.errors import InputError
     from recallstack.notes.sensitivity import read_session_map
@@ -227,8 +228,12 @@ def _print_hits(opened: Notes, query: str, session: str | None, limit: int, as_j
     from recallstack.notes.scanner import shown
 
     found = opened.search(query, session, limit)
+    mapped = opened.config.session_map is not None
     if as_json:
-        print_json(dataclasses.asdict(found))
+        document = dataclasses.asdict(found)
+        for row in document["hits"] if mapped else ():
+            del row["score"]
+        print_json(document)
         return
     for remark in found.remarks:
         click.echo(f"note: {remark}", err=True)
@@ -236,7 +241,9 @@ def _print_hits(opened: Notes, query: str, session: str | None, limit: int, as_j
         click.echo("nothing found", err=True)
     for hit in found.hits:
         file = hit.file if len(opened.config.roots) == 1 else f"{hit.root}/{hit.file}"
-        click.echo(f"{shown(file)}:{hit.line}  {hit.score:.4f}  {hit.sensitivity}")
+        # A score tells how many notes above the session's level stand before this one.
+        score = "" if mapped else f"  {hit.score:.4f}"
+        click.echo(f"{shown(file)}:{hit.line}{score}  {hit.sensitivity}")
         click.echo("".join(f"    {line}\n" for line in hit.text.splitlines()))
 
 
