@@ -152,6 +152,18 @@ def test_what_is_written_while_the_summary_is_made_stays(stores: Stores) -> None
     assert rows(stores) == {summary: "A b new"}
 
 
+def test_a_memory_that_ends_is_not_kept_alive_by_a_summary(stores: Stores) -> None:
+    modes = Modes(expire=True, lifecycle="canary", lifecycle_users=frozenset({"ann"}))
+    clock = Clock()
+    portal = stores.portal(Letters(), modes, now=clock)
+    portal.write("ann", "s", [*notes("aa", "bb"), NewMemory(content="cc", id="cc", expires_at=clock.now + 1000)])
+    [summary] = portal.compact("ann", "s").ids
+    assert rows(stores) == {summary: "aa\nbb", "cc": "cc"}
+    clock.now += 2000
+    assert portal.lifecycle.expire("ann").changed == (("ann", "cc"),)
+    assert rows(stores) == {summary: "aa\nbb"}
+
+
 def test_two_compactions_at_once_lose_nothing(stores: Stores) -> None:
     """The other one finishes while the first makes its summary: what the other archived is in neither's loss."""
     tries: list[Sequence[str]] = []
@@ -277,6 +289,34 @@ def test_what_was_forgotten_can_be_a_candidate_again(stores: Stores) -> None:
     assert [(one.id, one.memory_id) for one in portal.candidates("ann")] == [(candidate, None)]
     assert portal.promote(candidate, "admin").ids == (memory,)
     assert portal.recall("ann", "a", 5).ids == (memory,)
+
+
+def test_what_was_compacted_is_no_candidate_again(stores: Stores) -> None:
+    """The same message is read a second time: the summary says already what was promoted from it."""
+    modes = Modes(candidates=True, forget=True, lifecycle="canary", lifecycle_users=frozenset({"ann"}))
+    portal = stores.portal(Letters(), modes)
+    both = [NewMemory(content="a"), NewMemory(content="b")]
+    for one in portal.save_candidates("ann", "s", both).ids:
+        portal.promote(one, "admin")
+    [summary] = portal.compact("ann", "s").ids
+    portal.save_candidates("ann", "s", both)
+    assert portal.candidates("ann") == ()
+    portal.lifecycle.forget("ann", [summary])
+    portal.save_candidates("ann", "s", both)
+    assert [one.content for one in portal.candidates("ann")] == ["a", "b"]  # nothing says them any longer
+
+
+def test_what_has_expired_can_be_a_candidate_again(stores: Stores) -> None:
+    modes = Modes(candidates=True, expire=True, lifecycle="canary", lifecycle_users=frozenset({"ann"}))
+    clock = Clock()
+    portal = stores.portal(Letters(), modes, now=clock)
+    short = [NewMemory(content="a", expires_at=clock.now + 100)]
+    [candidate] = portal.save_candidates("ann", "s", short).ids
+    portal.promote(candidate, "admin")
+    clock.now += 1000
+    assert portal.lifecycle.expire("ann").changed
+    portal.save_candidates("ann", "s", short)
+    assert [one.id for one in portal.candidates("ann")] == [candidate]
 
 
 def test_candidates_of_all_users_oldest_first(stores: Stores) -> None:

@@ -19,11 +19,29 @@ Status = Literal["pending", "promoted", "rejected"]
 BOUND = 50
 """Candidates of one user that a process keeps without a table (a choice); the oldest go first."""
 C = CANDIDATES.c
+_SUMMARIES = MEMORIES.alias("summaries")
+_COMPACTED = sa.and_(
+    MEMORIES.c.archived,
+    sa.not_(MEMORIES.c.forgotten),
+    MEMORIES.c.expires_at.is_(None),  # one that ends is never compacted
+    sa.exists().where(
+        _SUMMARIES.c.user_id == MEMORIES.c.user_id,
+        _SUMMARIES.c.session_id == MEMORIES.c.session_id,
+        _SUMMARIES.c.type == "summary",
+        sa.not_(_SUMMARIES.c.archived),
+        sa.not_(_SUMMARIES.c.forgotten),
+    ),
+)
+"""A summary says what this memory said."""
 _GONE = sa.and_(
     C.status == "promoted",
-    ~sa.exists().where(MEMORIES.c.user_id == C.user_id, MEMORIES.c.id == C.memory_id, ACTIVE),
+    ~sa.exists().where(
+        MEMORIES.c.user_id == C.user_id,
+        MEMORIES.c.id == C.memory_id,
+        sa.or_(ACTIVE, _COMPACTED),
+    ),
 )
-"""Promoted, and the memory that came of it is archived or forgotten."""
+"""Promoted, and the memory that came of it is forgotten or has expired, or its summary is not active any more."""
 
 
 class CandidateStore(Protocol):
@@ -34,7 +52,8 @@ class CandidateStore(Protocol):
     def add(self, user: str, session: str, memories: Sequence[NewMemory]) -> tuple[str, ...]:
         """Keep candidates, all or none. Returns their ids.
 
-        One that is there stays as it is, rejected ones too; one whose memory is no longer active waits again.
+        One that is there stays as it is, rejected ones too; one that neither a memory nor a summary says any longer
+        waits again.
         """
 
     def of_user(self, user: str | None, status: Status | None = "pending") -> tuple[Candidate, ...]:

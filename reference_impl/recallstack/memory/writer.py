@@ -55,13 +55,15 @@ class Writer:
     def compact(self, user: str, session: str) -> Receipt:
         """Put one summary in place of a session's active memories, in one transaction; they are archived.
 
-        A session with no more than one active memory stays as it is. Errors as in `write`.
+        A memory that ends stays beside it: the summary would outlive it. A session with no more than one active
+        memory that does not end stays as it is. Errors as in `write`.
         """
         checked_id(user, "user")
         checked_id(session, "session")
         while True:
             with self._database.read("reading memories") as connection:
-                before = self._memories.of_session(connection, user, session)
+                rows = self._memories.of_session(connection, user, session)
+            before = [row for row in rows if row.expires_at is None]
             if len(before) < 2:
                 return Receipt()
             summary = self._summary(user, session, before)  # outside of the transaction: a model may be slow
