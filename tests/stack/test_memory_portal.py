@@ -154,6 +154,21 @@ def test_a_table_that_goes_missing_later_is_said(stores: Stores) -> None:
     assert portal.prepare("ann", "s", "aaa").injected == ("aaa",)
 
 
+def test_a_store_that_answers_again_is_no_longer_degraded(stores: Stores) -> None:
+    """Another process makes the table; the first answer shows it, without a new start."""
+    portal = stores.portal(Letters())
+    portal.write("ann", "s", notes("aaa"))
+    with portal._database.write("test") as connection:
+        connection.exec_driver_sql(f"DROP TABLE {CANDIDATES.name}")
+    with pytest.raises(StoreError):
+        portal.candidates("ann")
+    assert portal.health == "degraded"
+    stores.portal(Letters())
+    assert portal.candidates("ann") == ()
+    assert portal.health == "ok"
+    assert portal.prepare("ann", "s", "aaa").injected == ("aaa",)
+
+
 # Injection.
 
 
