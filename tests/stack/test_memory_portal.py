@@ -223,6 +223,10 @@ def test_the_closed_loop_opens_the_way_to_active(stores: Stores) -> None:
         "run `closed_loop` for a test user in canary first"
     )
     assert portal.modes == ALL_MODES
+    for alone in ("lifecycle", "injection"):
+        with pytest.raises(InputError, match=f"^{alone} cannot be switched to active"):
+            portal.switch(replace(ALL_MODES, **{alone: "active"}))
+    assert portal.modes == ALL_MODES
     seen: list[str] = []
 
     def agent(prompt: str) -> str:
