@@ -107,7 +107,8 @@ def trec_order(scores: Mapping[str, float]) -> list[str]:
 
 def first_places(ids: Sequence[str]) -> dict[str, int]:
     """id -> 1-based rank, repeats dropped."""
-    return {name: rank for rank, name in enumerate(dict.fromkeys(ids), 1)}
+    out = dict(zip(ids, range(1, len(ids) + 1), strict=True))
+    return out if len(out) == len(ids) else dict(zip(dict.fromkeys(ids), range(1, len(out) + 1), strict=True))
 
 
 def ranked_labels(labelled: LabelledSet, run: SystemRun) -> RankedLabels:

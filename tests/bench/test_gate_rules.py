@@ -197,7 +197,7 @@ def test_judged_hits_are_left_alone() -> None:
     rules = policy(margins={"P@5": 0.05}, unjudged="bounds")
     result = gated(labelled, system(labelled), system(labelled, fill="x-1"), rules)
     assert result.verdict is Verdict.PASS
-    assert result.unjudged == ()
+    assert len(result.unjudged) == 0
 
 
 def test_unjudged_hits_that_stand_where_they_stood_decide_nothing() -> None:

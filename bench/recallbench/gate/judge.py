@@ -20,7 +20,7 @@ from recallbench.gate.outcome import EXIT, Outcome, Verdict, combined
 from recallbench.gate.policy import Policy
 from recallbench.gate.replays import scenario_outcomes
 from recallbench.gate.rules import latency_outcomes, limit_outcomes, trust_outcomes
-from recallbench.gate.unjudged import Unjudged
+from recallbench.gate.unjudged import Listed
 from recallbench.measures import Measure, parse_measure
 from recallbench.systems.base import SystemRun
 from recallbench.systems.config import Configured
@@ -60,7 +60,7 @@ class GateResult:
     policy: Policy
     flips: tuple[Flips, ...]
     categories: tuple[CategoryChange, ...]
-    unjudged: tuple[Unjudged, ...]
+    unjudged: Listed
     notes: tuple[str, ...]
     seconds: float
 
@@ -152,9 +152,9 @@ def judge(
         *latency_outcomes(evaluation, pairs, policy, family, same_machine),
     ]
     found, by_category = _flips(evaluation, pairs, outcomes), _categories(evaluation, pairs, policy.level)
+    unjudged = Listed([hits for _, hits in margins if hits is not None])
     seconds = time.perf_counter() - begun
     outcomes += scenario_outcomes(policy, configured, overrides)
-    unjudged = dict.fromkeys(hit for _, hits in margins for hit in hits)
     return GateResult(
         combined(outcomes),
         tuple(outcomes),
@@ -164,7 +164,7 @@ def judge(
         policy,
         tuple(found),
         tuple(by_category),
-        tuple(sorted(unjudged, key=lambda hit: min(rank for rank in (hit.before, hit.after) if rank))),
+        unjudged,
         tuple(notes),
         seconds,
     )

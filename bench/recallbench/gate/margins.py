@@ -14,7 +14,7 @@ from recallbench.gate.interval import FEW_QUESTIONS, VerdictInterval, verdict_in
 from recallbench.gate.outcome import Change, Outcome, Verdict
 from recallbench.gate.policy import Policy
 from recallbench.gate.settle import settle
-from recallbench.gate.unjudged import Bounds, Unjudged, label_bounds
+from recallbench.gate.unjudged import Bounds, Deciding, Lists, label_bounds
 from recallbench.paired import compare
 from recallbench.stats import FEW_CLUSTERS
 from recallstack.errors import InputError
@@ -79,7 +79,7 @@ def differences(evaluation: Evaluation, pair: Pair, m: int) -> tuple[NDArray[np.
 
 def margin_outcomes(
     evaluation: Evaluation, rules: Sequence[Rule], policy: Policy, family: int
-) -> Iterator[tuple[Outcome, tuple[Unjudged, ...]]]:
+) -> Iterator[tuple[Outcome, Deciding | None]]:
     """One outcome a rule, with the unjudged memories that decide it (none where they decide nothing).
 
     family: in how many ways the gate can FAIL by chance; the intervals that FAIL is read from share the level among
@@ -87,6 +87,7 @@ def margin_outcomes(
     (Berger 1982, the intersection-union test).
     """
     known: dict[tuple[Pair, int], Bounds | None] = {}
+    lists: dict[Pair, Lists] = {}
     for rule in rules:
         change, both = differences(evaluation, rule.pair, rule.measure)
         counted = both & members(evaluation, rule.group)
@@ -99,8 +100,10 @@ def margin_outcomes(
             )
         key = rule.pair, rule.measure
         if policy.unjudged == "bounds" and key not in known:
-            before, after = (evaluation.runs[side] for side in (rule.pair.before, rule.pair.after))
-            known[key] = label_bounds(evaluation.labelled, before, after, measure, change, both)
+            if rule.pair not in lists:
+                before, after = (evaluation.runs[side] for side in (rule.pair.before, rule.pair.after))
+                lists[rule.pair] = Lists(evaluation.labelled, before, after)
+            known[key] = label_bounds(lists[rule.pair], measure, change, both)
         yield _Judge(evaluation, rule, counted, policy, family).outcome(change, known.get(key))
 
 
@@ -133,30 +136,33 @@ class _Judge:
             return Verdict.FAIL
         return Verdict.PASS if interval.low > -margin else Verdict.INCONCLUSIVE
 
-    def outcome(self, change: NDArray[np.float64], bounds: Bounds | None) -> tuple[Outcome, tuple[Unjudged, ...]]:
+    def outcome(self, change: NDArray[np.float64], bounds: Bounds | None) -> tuple[Outcome, Deciding | None]:
         rule, evaluation = self._rule, self._evaluation
         interval, joint = self.intervals(change)
         verdict = self.verdict(interval, joint)
         message, range_ = "", None
-        hits: tuple[Unjudged, ...] = ()
+        hits: Deciding | None = None
         if bounds is not None and any(_moved(side, change, self._places) for side in (bounds.worst, bounds.best)):
             range_ = (float(bounds.worst[self._places].mean()), float(bounds.best[self._places].mean()))
-            extremes = {self.verdict(*self.intervals(one)) for one in (bounds.worst, bounds.best)}
-            if verdict is not Verdict.INCONCLUSIVE and extremes != {verdict}:
-                mine = {evaluation.labelled.questions[place].id for place in self._places}
-                hits = tuple(hit for hit in bounds.hits if hit.question in mine)
+            sides = (bounds.worst, bounds.best)
+            if verdict is not Verdict.INCONCLUSIVE and any(
+                self.verdict(*self.intervals(side)) is not verdict for side in sides
+            ):
+                hits = bounds.deciding(self._places)
                 message = (
                     f"{verdict} as labelled, but {len(hits)} returned memories that moved were never judged, and their "
                     "labels change the verdict"
                 )
                 verdict = Verdict.INCONCLUSIVE
         values = change[self._places]
-        sides = [evaluation.values[s, rule.measure, self._places] for s in (rule.pair.before, rule.pair.after)]
+        means = [
+            float(evaluation.values[s, rule.measure, self._places].mean()) for s in (rule.pair.before, rule.pair.after)
+        ]
         open_ = verdict is Verdict.INCONCLUSIVE and not message
         found = Change(
             rule.margin,
-            float(sides[0].mean()),
-            float(sides[1].mean()),
+            means[0],
+            means[1],
             interval,
             joint,
             int((values > 0).sum()),
