@@ -175,12 +175,13 @@ class _Score:
         if most <= 0 or least >= 0:
             return float(np.inf if u.sum() > 0 else -np.inf)
 
+        total = self._times * u
+
         def balance(weight: float) -> float:
-            return float(np.sum(self._times * u / (1 + weight * u)))
+            return float((total / (1 + weight * u)).sum())
 
         # 1 + weight * u stays above 0 for every u: the ends are open, and balance runs from +inf to -inf.
         shrink = 1 - 1e-12
         found = brentq(balance, -shrink / most, -shrink / least, xtol=1e-14, maxiter=500)
         variance = float(np.sum(self._times * u**2 / (1 + found * u))) / self._count
-        total = float(np.sum(self._times * u)) / self._count
-        return total / float(np.sqrt(variance / (self._count - 1)))
+        return float(total.sum()) / self._count / float(np.sqrt(variance / (self._count - 1)))
