@@ -84,6 +84,8 @@ def search(number: int, question: dict, top_k: int) -> None:
         send({"id": number, **good})
     elif mode == "flaky":
         send({"id": number, **hits(*([answer] if asked <= 6 else [answer, "m-1" if answer != "m-1" else "m-2"]))})
+    elif mode == "better-later":
+        send({"id": number, **hits(*(["m-1" if answer != "m-1" else "m-2"] if asked <= 6 else []), answer)})
     elif mode == "slow-second" and question["id"] == "q-3" and asked > 6:
         forever()
     else:
