@@ -89,7 +89,13 @@ def search(number: int, question: dict, top_k: int) -> None:
     elif mode == "slow-second" and question["id"] == "q-3" and asked > 6:
         forever()
     else:
-        send({"id": number, **(BAD[mode](answer, top_k) if third and mode in BAD else ALWAYS.get(mode, good))})
+        send({"id": number, **(made(answer, top_k, good))})
+
+
+def made(answer: str, top_k: int, good: dict) -> dict:
+    if mode in BAD and answer == "m-3":
+        return BAD[mode](answer, top_k)
+    return ALWAYS[mode](answer) if mode in ALWAYS else good
 
 
 BAD = {
@@ -113,7 +119,10 @@ BAD = {
     "fewer": lambda answer, top_k: hits(answer),
     "no-score": lambda answer, top_k: {"hits": [{"id": answer}]},
 }
-ALWAYS: dict[str, dict] = {}
+ALWAYS = {
+    "repeats": lambda answer: hits("m-6" if answer == "m-1" else "m-1", answer, answer, answer),
+    "swallows": lambda answer: hits(answer, *[one for one in memories if one != answer][:2]),
+}
 
 
 def take(message: dict) -> None:

@@ -209,6 +209,24 @@ def test_what_does_no_harm_is_at_most_a_warning(mode: str, tmp_path: Path, capsy
     assert any(said in one for one in found.checks.get(name, [""]))
 
 
+def test_repeated_ids_count_once_at_their_first_place(tmp_path: Path, capsys: Captured) -> None:
+    """Each list is another memory and then the answer three times: found at rank 2, two repeats a question."""
+    found = faulty(tmp_path, capsys, "repeats")
+    assert found.code == 0
+    assert found.rr == dict.fromkeys(QUESTIONS, 1 / 2)
+    assert found.checks["repeated-ids"] == ["12 repeated ids; each counted once, at its first place"]
+
+
+def test_a_limit_that_was_swallowed_is_told_with_its_number(tmp_path: Path, capsys: Captured) -> None:
+    """Three rows for every question, where 20 were asked for, the capacity is 20 and six memories are there."""
+    found = faulty(tmp_path, capsys, "swallows")
+    assert found.code == 0
+    kept(found)
+    [said] = found.checks["short-lists"]
+    assert said.startswith("always the same number of rows where 20 were asked for")
+    assert "it 3" in said
+
+
 def test_an_empty_answer_is_an_answer(tmp_path: Path, capsys: Captured) -> None:
     found = faulty(tmp_path, capsys, "empty")
     assert found.code == 0

@@ -89,13 +89,10 @@ def known_labels(folder: Path, capsys: Captured) -> None:
 
 
 def nothing_left(folder: Path, capsys: Captured) -> None:
-    both = changed(JUDGED, split="dev", lang="zh")
-    assert "no question is left of split 'test'" in refused(lambda: select(both, split="test"))
-    other = hashed(
-        both.info, both.corpora, [*both.questions[:-1], msgspec.structs.replace(both.questions[-1], lang="en")]
-    )
-    message = refused(lambda: select(other, split="dev", languages=["en"]))
-    assert "no question is left" in message
+    part = changed(JUDGED, split="dev")
+    assert "no question is left of split 'test'" in refused(lambda: select(part, split="test"))
+    unasked = hashed(part.info, {**part.corpora, "unasked": part.corpora["main"]}, part.questions)
+    assert "no question is left after the selection" in refused(lambda: select(unasked, corpora=["unasked"]))
     nothing = select(JUDGED, limit=1)
     empty = changed(nothing, relevant={}, expects_empty=True)
     fired(measured(system(empty), labelled=empty), "nothing-measured", "error", "no question counts in nDCG@5")
