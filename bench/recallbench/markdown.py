@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
+from recallbench.reports.safe import one_line
+
 
 def width(text: str) -> int:
     """Terminal cells of a text: wide and full-width characters take two, combining marks none."""
@@ -34,4 +36,4 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "")
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return one_line(text).replace("|", "\\|")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from recallbench.datasets.model import LabelledSet
 from recallbench.match import tie_bounds
 from recallbench.measures import Measure
 from recallbench.ranked import RankedLabels
+from recallbench.reports.safe import one_line
 from recallbench.systems.base import SystemRun
 
 SATURATED = 0.98
@@ -63,7 +64,8 @@ def check_evaluation(
         *_judged(runs, measures, values, counts),
     ]
     rank = {"error": 0, "warning": 1, "info": 2}
-    return tuple(sorted(found, key=lambda check: rank[check.level]))
+    shown = (replace(check, message=one_line(check.message)) for check in found)
+    return tuple(sorted(shown, key=lambda check: rank[check.level]))
 
 
 def _labels(labelled: LabelledSet) -> Iterator[Check]:

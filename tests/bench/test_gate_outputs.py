@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from gate_sets import COUNT, gated, made_set, policy, system
 
@@ -116,6 +118,33 @@ def test_no_id_is_markup_in_a_comment() -> None:
     header = next(line for line in rows if line.startswith("| question"))
     flips = rows[rows.index(header) : rows.index(header) + 10]
     assert {line.replace("\\|", "").count("|") for line in flips} == {header.count("|")}
+
+
+COMMAND = "\n::error::done\r\n::stop-commands::x \x1b[2J \u202e"
+
+
+def commanding() -> GateResult:
+    """Line ends and control characters in the ids of questions, categories, the set, the baseline, a system's words."""
+    made = made_set(forbidden=[3])
+    questions = [
+        msgspec.structs.replace(one, id=f"{one.id}{COMMAND}", categories=(f"c{COMMAND}",)) for one in made.questions
+    ]
+    labelled = hashed(SetInfo(name=f"set{COMMAND}"), made.corpora, questions)
+    losses = dict.fromkeys(range(20), f"stage{COMMAND}")
+    after = system(made, dict.fromkeys(range(20), 0), leaks=[3], failed=[39], losses=losses)
+    after = dataclasses.replace(after, notes=(f"log{COMMAND}",))
+    rules = policy(margins={"R@5": 0.1}, hard={"Leak": 0}, categories={f"c{COMMAND}": {"margins": {"R@5": 0.1}}})
+    notes = [f"labels changed ({COMMAND})"]
+    return judge(labelled, [system(made)], [after], rules, depth=5, against=f"base{COMMAND}", notes=notes)
+
+
+@pytest.mark.parametrize("show", [terminal, comment])
+def test_no_id_begins_a_line_or_moves_the_cursor(show: Callable[[GateResult], str]) -> None:
+    """In the log of a CI job a line that begins with `::` is a command to the runner."""
+    text = show(commanding())
+    assert "::error::done" in text
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
+    assert not {"\x1b", "\r", "\u202e"} & set(text)
 
 
 def test_names_as_code_and_sentences() -> None:

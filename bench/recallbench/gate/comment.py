@@ -9,6 +9,7 @@ from recallbench.gate import lines
 from recallbench.gate.judge import GateResult
 from recallbench.gate.outcome import Verdict
 from recallbench.markdown import table
+from recallbench.reports.safe import one_line
 
 MARK = "<!-- recallbench gate -->"
 """Begins every comment, so that a job can find its own and replace it."""
@@ -20,7 +21,7 @@ _SIGN = {Verdict.PASS: "✅", Verdict.FAIL: "❌", Verdict.INCONCLUSIVE: "⚠️
 
 def code(name: str) -> str:
     """A name as code: no mention, no link, no markup of its own."""
-    return f"`{' '.join(name.replace('`', 'ˋ').split())}`" if name else ""
+    return f"`{one_line(name.replace('`', 'ˋ'))}`" if name else ""
 
 
 def plain(text: str) -> str:

@@ -10,6 +10,7 @@ from recallbench.gate.interval import VerdictInterval
 from recallbench.gate.judge import GateResult
 from recallbench.gate.outcome import Change, Outcome, Settle, Verdict
 from recallbench.gate.settle import MOST
+from recallbench.reports.safe import one_line
 
 ROWS = 12
 """Rules shown in a table; where there are more, those that did not pass come first."""
@@ -28,7 +29,7 @@ def headline(result: GateResult, bold: Quote = str) -> str:
     clusters = {question.cluster for question in labelled.questions}
     grouped = f" in {len(clusters)} clusters" if None not in clusters else ""
     where = f"{labelled.info.name} {labelled.info.version}{split}, {len(labelled.questions)} questions{grouped}"
-    return f"{bold(str(result.verdict))}: {named} against {result.against} ({where})"
+    return f"{bold(str(result.verdict))}: {one_line(f'{named} against {result.against} ({where})')}"
 
 
 def shown(outcomes: Sequence[Outcome], most: int = ROWS) -> tuple[list[Outcome], int]:
@@ -74,6 +75,10 @@ def spread(interval: VerdictInterval) -> str:
 
 def reasons(result: GateResult) -> Iterator[str]:
     """Why each rule that did not pass did not, and what would settle it; then what weakens those that did."""
+    return map(one_line, _reasons(result))
+
+
+def _reasons(result: GateResult) -> Iterator[str]:
     several = len(result.pairs) > 1
     for one in result.outcomes:
         name = f"{one.system}: {one.title}" if (several or one.kind == "trust") and one.system else one.title
@@ -116,6 +121,10 @@ def settled(found: Settle | None, margin: float) -> str:
 
 def notes(result: GateResult) -> Iterator[str]:
     """On the baseline, on rough intervals, and the warnings of the trust checks."""
+    return map(one_line, _notes(result))
+
+
+def _notes(result: GateResult) -> Iterator[str]:
     yield from result.notes
     told = dict.fromkeys(note for one in result.outcomes if not one.group for note in one.notes)
     yield from told
@@ -129,17 +138,16 @@ def notes(result: GateResult) -> Iterator[str]:
 def flip_line(found: Flips, several: bool) -> str:
     """How many questions changed."""
     who = f"{found.system}: " if several else ""
-    return (
-        f"{who}{found.measure}: {len(found.worse)} questions worse, {len(found.better)} better, {found.same} the same."
-    )
+    counts = f"{len(found.worse)} questions worse, {len(found.better)} better, {found.same} the same."
+    return one_line(f"{who}{found.measure}: {counts}")
 
 
 def flip_notes(found: Flips) -> Iterator[str]:
     """Where the worse questions are, and where their memories were lost."""
     if found.where:
-        yield f"Worse in: {', '.join(f'{name} {worse} of {of}' for name, worse, of in found.where)}."
+        yield one_line(f"Worse in: {', '.join(f'{name} {worse} of {of}' for name, worse, of in found.where)}.")
     if found.lost_at:
-        yield f"Relevant memories: {', '.join(f'{stage} {count}' for stage, count in found.lost_at)}."
+        yield one_line(f"Relevant memories: {', '.join(f'{stage} {count}' for stage, count in found.lost_at)}.")
 
 
 def flip_rows(found: Flips, most: int, quote: Quote = str) -> list[list[str]]:

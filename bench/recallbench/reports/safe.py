@@ -22,6 +22,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
 
 
+def one_line(text: str) -> str:
+    """The text in one line, so that no line begins with words of others: in a CI log `::error::` is a command."""
+    return " ".join(visible(text).split())
+
+
 def clipped(text: str, most: int) -> str:
     """At most so many characters, with `…` where more were."""
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -32,8 +37,8 @@ def markdown(text: str) -> str:
 
     Pipes are left to `recallbench.markdown.table`.
     """
-    one_line = _MENTION.sub("@\u2060", " ".join(visible(text).split()))
-    return _MARKUP.sub(lambda found: "&lt;" if found[0] == "<" else f"\\{found[0]}", one_line)
+    safe = _MENTION.sub("@\u2060", one_line(text))
+    return _MARKUP.sub(lambda found: "&lt;" if found[0] == "<" else f"\\{found[0]}", safe)
 
 
 def cell(text: str) -> str:
