@@ -119,6 +119,16 @@ def test_json_on_standard_output(repository: Path, capsys: pytest.CaptureFixture
     assert json.loads(out)["verdict"] == "PASS"
 
 
+def test_annotations_leave_standard_output_to_json(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _run(["baseline", "save", "--quiet"])
+    break_plugin(repository)
+    capsys.readouterr()
+    code, out, err = verdict(capsys, "gate", "--json", "--annotations")
+    assert (code, json.loads(out)["verdict"]) == (1, "FAIL")
+    assert "::error file=recallbench.toml,title=recallbench::FAIL: plugin against baseline (" in err
+    assert "::" not in verdict(capsys, "gate")[2]
+
+
 def test_a_revision_is_built_in_a_work_tree_and_leaves_nothing(
     repository: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

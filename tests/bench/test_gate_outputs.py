@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
@@ -14,6 +15,8 @@ from gate_sets import COUNT, gated, made_set, policy, system
 
 from recallbench.datasets.hashing import hashed
 from recallbench.datasets.model import LabelledSet, Question, SetInfo
+from recallbench.gate.annotations import MOST as ANNOTATED
+from recallbench.gate.annotations import workflow_commands
 from recallbench.gate.comment import LIMIT, MARK, code, comment, plain
 from recallbench.gate.judge import GateResult, judge
 from recallbench.gate.lines import reasons, settled, shown
@@ -172,6 +175,50 @@ def test_a_comment_fits() -> None:
     text = comment(gated(labelled, system(labelled), after, policy(margins={"R@5": 0.1})))
     assert len(text) <= LIMIT + 100
     assert text.count("<details>") == text.count("</details>")
+
+
+COMMAND_LINE = re.compile(r"::(error|warning|notice) (?:file=([^:,]*),)?title=([^:,]*)::(.*)")
+
+
+def commands(text: str) -> list[tuple[str, ...]]:
+    """(level, file, title, message) of each line, as the runner of GitHub Actions reads it."""
+    found = [COMMAND_LINE.fullmatch(line) for line in text.splitlines()]
+    assert all(found), text
+    return [match.groups() for match in found if match]
+
+
+def test_annotations_name_the_verdict_and_what_did_not_pass(failing: GateResult) -> None:
+    first, *rest = commands(workflow_commands(failing, "sub/recallbench.toml"))
+    assert first[:3] == ("error", "sub/recallbench.toml", "recallbench")
+    assert first[3].startswith("FAIL: plugin against before")
+    not_passed = [one for one in failing.outcomes if one.verdict is not Verdict.PASS]
+    assert len(rest) == len(not_passed)
+    levels = {title: level for level, _, title, _ in rest}
+    assert levels["recallbench%3A Leak"] == "error"
+    assert levels["recallbench%3A latency p95"] == "warning"
+    # What fails comes first; 95 % is written as GitHub's toolkit writes it.
+    assert [level for level, *_ in rest] == sorted(level for level, *_ in rest)
+    assert any("at 95 %25 over all rules together" in message for *_, message in rest)
+
+
+def test_annotations_of_a_pass_and_of_an_inconclusive_result() -> None:
+    labelled = made_set()
+    good, four = system(labelled), system(labelled, dict.fromkeys((0, 1, 2, 3), 0))
+    [passed] = commands(workflow_commands(gated(labelled, good, good, policy(margins={"R@5": 0.1}))))
+    assert passed[:2] == ("notice", None)
+    for strict, level in ((False, "warning"), (True, "error")):
+        result = gated(labelled, good, four, policy(margins={"R@5": 0.1}, strict=strict))
+        assert [one[0] for one in commands(workflow_commands(result))] == [level, level]
+
+
+def test_no_id_is_a_command_of_its_own_and_few_are_shown() -> None:
+    found = commands(workflow_commands(commanding(), f"a,b:c{COMMAND}"))
+    assert {level for level, *_ in found} == {"error"}
+    assert found[0][1].startswith("a%2Cb%3Ac %3A%3Aerror%3A%3Adone")
+    labelled = made_set(categories={f"part-{n:02}": range(20) for n in range(30)})
+    rules = policy(margins={"R@5": 0.1}, categories={f"part-{n:02}": {"margins": {"R@5": 0.1}} for n in range(30)})
+    many = gated(labelled, system(labelled), system(labelled, dict.fromkeys(range(40), 0)), rules)
+    assert len(commands(workflow_commands(many))) == ANNOTATED
 
 
 def test_junit_has_a_test_a_rule(failing: GateResult) -> None:

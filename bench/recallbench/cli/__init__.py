@@ -118,5 +118,7 @@ def _warned(message: Warning | str, *where: Any, **more: Any) -> None:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"recallbench: error: {' '.join(message.split())}", file=sys.stderr)
+    from recallbench.reports.safe import one_line
+
+    print(f"recallbench: error: {one_line(message)}", file=sys.stderr)
     return code

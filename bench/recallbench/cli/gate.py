@@ -82,6 +82,7 @@ def _skipped(message: str) -> click.exceptions.Exit:
 @click.option("--junit", type=click.Path(path_type=Path), help="Also write JUnit XML.")
 @click.option("--json-file", type=click.Path(path_type=Path), help="Also write JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of the table.")
+@click.option("--annotations", is_flag=True, help="Also print GitHub's workflow commands, on standard error.")
 @click.option("--pool", type=click.Path(path_type=Path), help="Write the hits to judge, for `datasets judge`.")
 @click.option("--out", type=click.Path(path_type=Path), help="Also keep the run of both sides in this folder.")
 @click.option("--publish", is_flag=True, help="--out: replace ids by stable hashes in the run.")
@@ -109,6 +110,8 @@ def gate(**options: Any) -> int:
         asked = Asked(retrieve, configured_of(options), overrides_of(options), step)
         result = run_gate(config, asked, ref=options["baseline_ref"], labelled=labelled)
     _write_files(result, options)
+    if options["annotations"]:
+        _annotate(result, config.path)
     if options["as_json"]:
         print_json(gate_values(result))
     else:
@@ -185,6 +188,13 @@ def _write_files(result: GateResult, options: dict[str, Any]) -> None:
         _write_pool(result, options["pool"])
     if options["out"] is not None:
         _keep_run(result, options)
+
+
+def _annotate(result: GateResult, policy: Path | None) -> None:
+    from recallbench.gate.annotations import workflow_commands
+    from recallbench.gate.sides import shown
+
+    click.echo(workflow_commands(result, shown(policy) if policy is not None else ""), nl=False, err=True)
 
 
 def write_text(path: Path, text: str) -> None:

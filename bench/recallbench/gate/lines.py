@@ -75,19 +75,20 @@ def spread(interval: VerdictInterval) -> str:
 
 def reasons(result: GateResult) -> Iterator[str]:
     """Why each rule that did not pass did not, and what would settle it; then what weakens those that did."""
-    return map(one_line, _reasons(result))
-
-
-def _reasons(result: GateResult) -> Iterator[str]:
     several = len(result.pairs) > 1
-    for one in result.outcomes:
-        name = f"{one.system}: {one.title}" if (several or one.kind == "trust") and one.system else one.title
-        if one.message:
-            yield f"{name}: {one.message}"
-        elif one.change is not None and one.verdict is not Verdict.PASS:
-            yield f"{name}: {_why(one, one.change, result)}"
-        elif one.change is not None and one.change.significantly_worse:
-            yield f"{name}: significantly worse, within the margin of {one.change.margin:g}"
+    return filter(None, (reason(one, result, several) for one in result.outcomes))
+
+
+def reason(one: Outcome, result: GateResult, several: bool) -> str:
+    """One line on an outcome; empty where there is nothing to say. several: whether systems must be told apart."""
+    name = f"{one.system}: {one.title}" if (several or one.kind == "trust") and one.system else one.title
+    said = one.message
+    if not said and one.change is not None:
+        if one.verdict is not Verdict.PASS:
+            said = _why(one, one.change, result)
+        elif one.change.significantly_worse:
+            said = f"significantly worse, within the margin of {one.change.margin:g}"
+    return one_line(f"{name}: {said}") if said else ""
 
 
 def _why(one: Outcome, change: Change, result: GateResult) -> str:
