@@ -174,3 +174,14 @@ def test_commands_that_take_recipes_alone_say_so(tmp_path: Path, capsys: Capture
     assert len(err.splitlines()) == 1
     assert "stdio:node x.mjs" in err
     assert "recipe" in err
+
+
+def test_a_recipe_takes_a_name_too(tmp_path: Path) -> None:
+    """Of the command line and of the configuration; one recipe under two names is two systems."""
+    path = tmp_path / "recallbench.toml"
+    path.write_text("[systems.mine]\nspec = 'recipe:rrf-k60'\n")
+    given = ["a=recipe:rrf-k60", "mine", "rrf-k60"]
+    found = systems_of(given, CandidateCache(), configured=configured_systems(path))
+    assert [one.name for one in found] == ["a", "mine", "rrf-k60"]
+    specs = [{key: value for key, value in one.spec.items() if key != "name"} for one in found]
+    assert specs[0] == specs[1] == specs[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import re
@@ -50,7 +51,7 @@ def parse(spec: str, configured: Mapping[str, Configured] | None = None) -> Spec
         found = parse(one.spec)
         return Spec(found.kind, found.rest, spec, one.values, one.where, one.folder)
     named = _NAME.fullmatch(spec)
-    if named and kind_of(named[2]) not in (None, "recipe"):
+    if named and kind_of(named[2]) is not None:
         found = parse(named[2])
         return Spec(found.kind, found.rest, named[1], {}, where)
     kind = kind_of(spec)
@@ -110,7 +111,8 @@ def _named(
         if one.kind != "recipe":
             system = external(one, overrides)
             return [(system.name, system.spec, lambda: system)]
-        recipes = [recipe_of(one.rest)]
+        recipe = recipe_of(one.rest)
+        recipes = [dataclasses.replace(recipe, name=one.name) if one.name else recipe]
     return [(recipe.name, recipe, partial(RecipeSystem, recipe, retrieve)) for recipe in recipes]
 
 
