@@ -10,7 +10,7 @@ REPORTS ?= reports
 AXE := axe-core@4.14.1
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: bench gate test test-slow test-heavy test-browser lint perf reports reports-check notebooks clean help
+.PHONY: bench gate test test-slow test-heavy test-peers test-browser lint perf reports reports-check notebooks clean help
 
 help:
 	@echo "make bench   all scenarios, and the recipes on the built-in labelled sets; prints the path of the report"
@@ -18,6 +18,7 @@ help:
 	@echo "make test    all tests that need no heavy extra"
 	@echo "make test-slow    tests that take minutes"
 	@echo "make test-heavy   the tests of the heavy extras (installs torch: the version in constraints.txt)"
+	@echo "make test-peers   statistics against ranx, PyTerrier and statsmodels (installs them)"
 	@echo "make test-browser   reports in a real browser (needs Debian's chromium and chromium-driver, and npm)"
 	@echo "make reports        writes the published reports anew; make reports-check compares their summaries"
 	@echo "make notebooks   executes the notebooks and compares them with what is committed (installs jupyter)"
@@ -53,6 +54,10 @@ $(VENV)/.notebooks: pyproject.toml constraints.txt | $(PY)
 	$(PIP) --editable ".[notebooks,test]"
 	@touch $@ $(VENV)/.core $(VENV)/.test $(VENV)/.reports
 
+$(VENV)/.peers: pyproject.toml constraints.txt | $(PY)
+	$(PIP) --editable ".[peers]"
+	@touch $@ $(VENV)/.core $(VENV)/.test
+
 $(VENV)/.perf: pyproject.toml constraints.txt | $(PY)
 	$(PIP) --editable ".[perf]"
 	@touch $@ $(VENV)/.core $(VENV)/.test
@@ -76,6 +81,10 @@ test-slow: $(VENV)/.test
 # The tests of the extras that are too heavy for `make test`: a real sentence-transformers model.
 test-heavy: $(VENV)/.heavy
 	$(PY) -m pytest -m "st" tests
+
+# The paired statistics against other people's, on the same input.
+test-peers: $(VENV)/.peers
+	$(PY) -m pytest tests/bench/test_gate_peers.py
 
 # The tests of the pages in a real browser; axe-core comes from npm.
 test-browser: $(VENV)/.browser
