@@ -16,9 +16,10 @@ from recallbench.datasets.model import Question
 from recallbench.evaluation import Evaluation
 from recallbench.reports.costs import front
 from recallbench.reports.figures import fine, mark, number, probability, spread
+from recallbench.reports.look import look_at
 from recallbench.reports.losses import waterfalls
 from recallbench.reports.standing import needed, resolutions, standing
-from recallbench.reports.verdict import look_at, verdict
+from recallbench.reports.verdict import verdict
 from recallbench.stats import Interval
 from recallbench.trust import Check
 
@@ -132,9 +133,67 @@ def test_better_at_the_cost_of_leaks_is_said() -> None:
     found = verdict(standing(of(lists, questions), "old"))
     assert found.outcome == "traded"
     assert "Leak" in found.headline.en
-    # More leaks: 1 seven times and 0 once, mean 0.875; t(7) * sqrt(0.125 / 8) = 0.296 on either side.
-    assert found.sure[0].en == "Leak is worse than with old: 0.875 against 0.000 (worse by 0.875 [0.579, 1.171])."
-    assert found.sure[0].zh.startswith("Leak 比 old 差")
+    # Differences of 1 seven times and 0 once: mean 0.875, and no sign that says the opposite of the figures before it.
+    assert found.sure[0].en.startswith(
+        "Leak of new is worse than that of old: 0.875 against 0.000, a difference of 0.875"
+    )
+    assert found.sure[0].zh.startswith("new 的 Leak 比 old 差")
+
+
+def test_the_first_by_its_mean_need_not_be_the_one_that_is_shown_to_be_better() -> None:
+    """`steady` gains 1/6 on each of 10 questions (p = 2 / 2^10); `wild` has the better mean, maybe by chance."""
+    lists = {"old": ["bca"] * 10, "wild": [FIRST] * 6 + [NOTHING] * 4, "steady": [SECOND] * 10}
+    held = standing(of(lists), "old")
+    found = verdict(held)
+    assert (held.best, held.proven, held.pick) == ("wild", ("steady",), "steady")
+    assert (found.outcome, found.headline.en) == ("better", "Ship steady: it is better than old")
+    assert [one.value for one in found.figures[:2]] == ["0.500", "+0.167"]
+    assert found.sure[0].en.startswith(
+        "wild has the highest RR (0.600), but is not shown to be better than old (p = 0."
+    )
+
+
+def leaking() -> list[Question]:
+    return [Question(id=f"q{i}", text="", relevant={"a": 1}, forbidden=("e",)) for i in range(8)]
+
+
+def test_a_better_one_without_harm_goes_before_a_better_one_with_it() -> None:
+    # Eight gains: 2 / 2^8, seven: 2 / 2^7; both are below 0.05 after Holm's method over two.
+    lists = {"old": [SECOND] * 8, "leaky": ["ae"] * 8, "clean": [FIRST] * 7 + [SECOND]}
+    held = standing(of(lists, leaking()), "old")
+    found = verdict(held)
+    assert (held.best, held.pick, found.outcome) == ("leaky", "clean", "better")
+    assert found.sure[0].en == "leaky has the highest RR (1.000), but is worse than old in Leak."
+
+
+def test_without_a_better_one_the_one_that_harms_less_is_named() -> None:
+    """Equal in RR; none of eight answers leaks instead of all: 2 of 2^8 sign patterns are as extreme."""
+    held = standing(of({"old": ["ae"] * 8, "clean": ["a"] * 8}, leaking()), "old")
+    found = verdict(held)
+    assert (held.best, held.pick, found.outcome) == ("old", "clean", "unproven")
+    assert found.headline.en.startswith("Ship clean: it does less harm than old (Leak) at no lower RR")
+    assert found.sure[0].en.startswith("clean does less harm than old (Leak 0.000 instead of 1.000)")
+    # A lower mean is a trade, however small: nothing to ship unasked.
+    held = standing(of({"old": ["ae"] * 8, "clean": ["a"] * 7 + ["ba"]}, leaking()), "old")
+    assert (held.spared, verdict(held).outcome) == (None, "kept")
+
+
+def test_less_harm_has_to_be_shown() -> None:
+    """Five of eight: 2 / 2^5 = 0.0625, by its interval a gain, by its test none."""
+    held = standing(of({"old": ["ae"] * 8, "clean": ["a"] * 5 + ["ae"] * 3}, leaking()), "old")
+    assert held.to_reference["clean", "Leak"].low > 0
+    assert (held.spared, verdict(held).outcome) == (None, "kept")
+
+
+def test_a_trade_names_who_harms_less() -> None:
+    """`old` leaks in 8 of 16, `leaky` in all and is the only better one, `clean` in none and is as good as `old`."""
+    lists = {"old": ["bae"] * 8 + ["ba"] * 8, "leaky": ["ae"] * 16, "clean": ["ba"] * 16}
+    questions = [Question(id=f"q{i}", text="", relevant={"a": 1}, forbidden=("e",)) for i in range(16)]
+    found = verdict(standing(of(lists, questions), "old"))
+    assert found.outcome == "traded"
+    assert found.headline.en.endswith("Without that harm: clean")
+    assert found.sure[0].en.startswith("Leak of leaky is worse than that of old: 1.000 against 0.500")
+    assert found.sure[1].en.startswith("clean does less harm than old (Leak 0.000 instead of 0.500)")
 
 
 def test_one_leak_more_is_no_finding() -> None:
@@ -174,6 +233,8 @@ def test_chosen_on_dev_and_shown_on_test() -> None:
     held = next(one.en for one in found.sure if "dev alone" in one.en)
     assert held.startswith("Chosen on dev alone, a would win, and reaches RR 0.250")
     assert "2 test questions" in held
+    # `b` is first over all: its own figure on the same test questions, (1 + 1) / 2, stands beside that of `a`.
+    assert held.endswith("There b has 1.000.")
 
 
 def replace_id(question: Question) -> Question:
@@ -225,6 +286,14 @@ def test_how_it_was_lost_is_said() -> None:
     (one,) = look_at(held)
     assert one.why.en == "new falls from 1.000 to 0.000 against old; lost: filtered"
     assert one.why.zh.endswith("丢失方式：被过滤")
+
+
+def test_a_fall_within_the_list_says_from_where_to_where() -> None:
+    """Nothing was lost: the memory stands lower. `a` is at rank 3 instead of 1."""
+    held = standing(of({"old": [FIRST, *[SECOND] * 3], "new": ["bca", *[FIRST] * 3]}), "old")
+    (one,) = look_at(held)
+    assert one.why.en == "new falls from 1.000 to 0.333 against old; a is at rank 3, was at 1"
+    assert one.why.zh.endswith("a 排第 3，原为第 1")
 
 
 def test_nothing_to_look_at() -> None:

@@ -33,8 +33,8 @@ def badge_parts(section: Section) -> tuple[str, str, str]:
     colour = _OF_OUTCOME.get(section.verdict.outcome, "blue")
     if section.verdict.outcome == "invalid":
         return _short(label), "invalid run", colour
-    value = number(held.means[held.best, held.primary].mean)
-    return _short(label), _short(f"{value} {held.best}"), colour
+    value = number(held.means[held.pick, held.primary].mean)
+    return _short(label), _short(f"{value} {held.pick}"), colour
 
 
 def _short(text: str) -> str:

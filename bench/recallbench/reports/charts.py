@@ -178,9 +178,9 @@ def groups(section: Section, by: str, lang: str) -> Spec:
     import altair as alt
 
     held = section.held
-    systems = [name for name in (held.best, held.second) if name is not None]
+    systems = [name for name in (held.pick, held.second) if name is not None]
     found = [cell for cell in section.groups[by] if cell.measure == held.primary and cell.interval.n]
-    largest = {cell.group: cell.interval.n for cell in found if cell.system == held.best}
+    largest = {cell.group: cell.interval.n for cell in found if cell.system == held.pick}
     order = sorted(largest, key=lambda name: -largest[name])[:MOST_GROUPS]
     names, labels = short_names(systems), short_names(order)
     rows = [

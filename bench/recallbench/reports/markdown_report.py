@@ -30,7 +30,7 @@ def images_of(section: Section, lang: Lang) -> dict[str, tuple[Both, Spec]]:
     known = dict(
         zip((one.system for one in section.waterfalls), charts.waterfalls(section.waterfalls, lang), strict=True)
     )
-    for side, name in (("left", held.best), ("right", held.second)):
+    for side, name in (("left", held.pick), ("right", held.second)):
         if name in known:
             text = say("waterfall")
             out[f"waterfall-{side}"] = (Both(f"{text.en}: {name}", f"{text.zh}：{name}"), known[name])
@@ -161,7 +161,7 @@ def index_markdown(sections: Sequence[tuple[Section, str]], command: str, lang: 
     rows = []
     for section, folder in sections:
         held = section.held
-        own = spread(held.means[held.best, held.primary])
+        own = spread(held.means[held.pick, held.primary])
         rows.append(
             [
                 f"[{markdown(section.name)}]({folder}/report.md)",

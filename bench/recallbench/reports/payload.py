@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from recallbench.reports.look import LookAt
 from recallbench.reports.section import Section
-from recallbench.reports.verdict import LookAt
 from recallbench.systems.base import TraceRow
 
 DIGITS = 4
@@ -67,8 +67,8 @@ def questions_payload(section: Section, top: int) -> dict[str, Any]:
     memories, corpora, langs, categories = _Codes(), _Codes(), _Codes(), _Codes()
     out: dict[str, Any] = {
         "systems": list(evaluation.systems),
-        "first": section.held.best,
-        "second": section.held.second or section.held.best,
+        "first": section.held.pick,
+        "second": section.held.second or section.held.pick,
         "measures": [str(measure) for measure in evaluation.measures],
         "higher": [measure.higher_is_better for measure in evaluation.measures],
         "rel": evaluation.labelled.info.default_rel,

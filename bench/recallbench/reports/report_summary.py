@@ -32,6 +32,7 @@ def report_summary(section: Section) -> dict[str, Any]:
         "primary": held.primary,
         "outcome": section.verdict.outcome,
         "best": held.best,
+        "pick": held.pick,
         "baseline": held.baseline,
         "tied": list(held.tied),
         "results": [

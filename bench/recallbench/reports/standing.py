@@ -15,6 +15,8 @@ from recallbench.stats import Interval, mean_interval
 
 Float = NDArray[np.float64]
 ALPHA = 0.05
+GUARDS = ("Leak", "Stale", "Abstain")
+"""Measures that may not get worse unseen while the primary one gets better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Standing:
     baseline: what the others are set against; None where the run names none. reference: the baseline, else the best.
     to_reference: (system, measure) -> interval of the paired difference, without the reference itself.
     to_best, to_base: by system, on the primary measure, with Holm's correction over the family of the other systems.
+    relief: system -> the measures of harm in which it is shown to be better than the baseline, corrected over all of
+    them and all systems.
     tied: systems that are not told apart from the best, the best itself left out.
     """
 
@@ -48,6 +52,7 @@ class Standing:
     to_reference: dict[tuple[str, str], Interval]
     to_best: dict[str, Paired]
     to_base: dict[str, Paired]
+    relief: dict[str, tuple[str, ...]]
 
     @property
     def primary(self) -> str:
@@ -62,9 +67,59 @@ class Standing:
         return self.best if self.baseline is None else self.baseline
 
     @property
+    def proven(self) -> tuple[str, ...]:
+        """Systems shown to be better than the baseline, best first. The best by its mean need not be among them."""
+        return tuple(
+            name
+            for name in self.order
+            if name in self.to_base and self.to_base[name].significant and self.to_base[name].interval.mean > 0
+        )
+
+    @property
+    def pick(self) -> str:
+        """What the verdict is about: of those shown to be better the best that harms no more, else the best of them.
+
+        Where none is, the one that is spared harm at no loss; else the best.
+        """
+        harmless = [name for name in self.proven if not self.harms(name)]
+        return next(iter((*harmless, *self.proven)), self.spared or self.best)
+
+    @property
+    def spared(self) -> str | None:
+        """A system that is shown to harm less than the baseline, harms in nothing more, and has no lower mean.
+
+        Of several the one that gains most in the first measure of harm in which one gains; of equals the best.
+        """
+        found = [
+            name
+            for name in self.order
+            if self.relief.get(name) and not self.harms(name) and self.to_base[name].interval.mean >= 0
+        ]
+        first = next((one for one in self.guards if any(one in self.relief[name] for name in found)), None)
+        if first is None:
+            return None
+        gaining = [name for name in found if first in self.relief[name]]
+        return max(gaining, key=lambda name: self.to_reference[name, first].mean)
+
+    @property
+    def guards(self) -> tuple[str, ...]:
+        """The measures of harm of this run."""
+        return _guards(self.evaluation)
+
+    def harms(self, system: str) -> tuple[str, ...]:
+        """The measures of harm in which a system is worse than the baseline by its 95 % interval, uncorrected.
+
+        Nothing hides a harm; a gain has to be shown (`relief`).
+        """
+        if self.baseline in (None, system):
+            return ()
+        changes = {name: self.to_reference[system, name] for name in self.guards}
+        return tuple(name for name, change in changes.items() if change.n and change.high < 0)
+
+    @property
     def second(self) -> str | None:
-        """What the best is shown beside: the baseline, or the next system if there is no other baseline."""
-        if self.baseline is not None and self.baseline != self.best:
+        """What the pick is shown beside: the baseline, or the next system if there is no other baseline."""
+        if self.baseline is not None and self.baseline != self.pick:
             return self.baseline
         return self.order[1] if len(self.order) > 1 else None
 
@@ -99,7 +154,28 @@ def standing(evaluation: Evaluation, baseline: str | None = None) -> Standing:
     }
     to_best = _family(evaluation, order[0])
     to_base = {} if baseline is None else to_best if baseline == order[0] else _family(evaluation, baseline)
-    return Standing(evaluation, means, order, baseline, against, to_best, to_base)
+    relief = {} if baseline is None else _relief(evaluation, baseline)
+    return Standing(evaluation, means, order, baseline, against, to_best, to_base, relief)
+
+
+def _guards(evaluation: Evaluation) -> tuple[str, ...]:
+    return tuple(name for name in map(str, evaluation.measures) if name.startswith(GUARDS))
+
+
+def _relief(evaluation: Evaluation, baseline: str) -> dict[str, tuple[str, ...]]:
+    names = [str(measure) for measure in evaluation.measures]
+    pairs, p = [], []
+    for system in evaluation.systems:
+        for guard in _guards(evaluation) if system != baseline else ():
+            change, clusters = paired(evaluation, names.index(guard), system, baseline)
+            if len(change):
+                pairs.append((system, guard, mean_interval(change, clusters).mean))
+                p.append(randomization_p(units_of(change, clusters)))
+    out: dict[str, tuple[str, ...]] = {}
+    for (system, guard, mean), adjusted in zip(pairs, holm(p) if p else (), strict=True):
+        if adjusted <= ALPHA and mean > 0:
+            out[system] = (*out.get(system, ()), guard)
+    return out
 
 
 def paired(evaluation: Evaluation, m: int, system: str, other: str) -> tuple[Float, list[str | None]]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from recallbench.aggregate import clusters_of
 from recallbench.reports.figures import bounds, equation, fine, number, percent, spread
+from recallbench.reports.look import LookAt, look_at
 from recallbench.reports.standing import Standing, resolutions
-from recallbench.reports.words import Both, listed, outcome, say, words
+from recallbench.reports.words import Both, listed, say, words
 from recallbench.stats import FEW_CLUSTERS, Interval, mean_interval
 from recallbench.trust import JUDGED_ENOUGH, Check
-
-GUARDS = ("Leak", "Stale", "Abstain")
-"""Measures that may not get worse unseen while the primary one gets better."""
-LOOKED_AT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +22,6 @@ class Figure:
     value: str
     label: Both
     detail: Both
-
-
-@dataclass(frozen=True, slots=True)
-class LookAt:
-    """A question to look at. place: in the run; why: what happened to it."""
-
-    place: int
-    why: Both
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +42,24 @@ def verdict(held: Standing) -> Verdict:
 
 
 def _headline(held: Standing) -> tuple[str, Both]:
-    best, base = held.best, held.baseline
+    best, base, pick = held.best, held.baseline, held.pick
     if not held.evaluation.valid:
         return "invalid", say("v.invalid")
-    if base == best:
-        return "kept", say("v.kept", best=best)
+    if base is not None and held.proven:
+        worse = held.harms(pick)
+        if not worse:
+            return "better", say("v.better", best=pick, base=base)
+        traded = say("v.traded", best=pick, base=base, measure=held.primary, worse=listed(worse))
+        return "traded", traded if held.spared is None else _joined(traded, say("v.traded.spared", name=held.spared))
+    if base is not None and held.spared is not None:
+        less = listed(held.relief[held.spared])
+        return "unproven", say("v.spared", name=held.spared, base=base, measure=held.primary, less=less)
     if base is not None:
-        if not held.to_base[best].significant:
-            return "unproven", say("v.unproven", best=best, base=base)
-        worse = listed(worse_guards(held))
-        if worse.en:
-            return "traded", say("v.traded", best=best, base=base, measure=held.primary, worse=worse)
-        return "better", say("v.better", best=best, base=base)
+        return (
+            ("kept", say("v.kept", best=best))
+            if base == best
+            else ("unproven", say("v.unproven", best=best, base=base))
+        )
     if len(held.order) == 1:
         return "alone", say("v.alone", best=best)
     if len(held.tied) == 1:
@@ -75,7 +70,7 @@ def _headline(held: Standing) -> tuple[str, Both]:
 
 
 def _figures(held: Standing) -> list[Figure]:
-    best, second = held.best, held.second
+    best, second = held.pick, held.second
     own = held.means[best, held.primary]
     out = [Figure(number(own.mean), say("n.quality", measure=held.primary, best=best), _interval(own))]
     if second is not None:
@@ -108,6 +103,11 @@ def _measures(held: Standing) -> list[str]:
     return [str(measure) for measure in held.evaluation.measures]
 
 
+def _joined(first: Both, then: Both) -> Both:
+    """Two sentences; Chinese ones stand without a space."""
+    return Both(f"{first.en} {then.en}", f"{first.zh}{then.zh}")
+
+
 def _negated(interval: Interval) -> Interval:
     return Interval(-interval.mean, -interval.high, -interval.low, interval.n, interval.clusters)
 
@@ -119,33 +119,24 @@ def _interval(interval: Interval, signed: bool = False) -> Both:
 def _sure(held: Standing) -> list[Both]:
     best, own = held.best, held.means[held.best, held.primary]
     out = [_error(one) for one in held.evaluation.checks if one.level == "error"]
-    out += _guards(held)
+    out += _passed_over(held) + _guards(held) + _spared(held)
     if held.tied:
         out.append(say("s.tied", best=best, n=own.n, names=listed(held.tied)))
-        out += _safer(held)
+        out += [] if held.spared else _safer(held)
     elif len(held.order) > 1:
         worst = max(one.adjusted for one in held.to_best.values())
         out.append(say("s.ahead", best=best, p=equation(worst)))
     found = resolutions(held)[0].detectable
     if found is not None:
-        out.append(say("s.finds", measure=held.primary, low=fine(found[1]), high=fine(found[2])))
+        out.append(say("s.finds", measure=held.primary, median=fine(found[0]), high=fine(found[2])))
     out += _held_out(held)
     if "Judged@5" in _measures(held):
-        share = held.means[best, "Judged@5"].mean
+        share = held.means[held.pick, "Judged@5"].mean
         if share < JUDGED_ENOUGH:
-            out.append(say("s.judged", best=best, share=percent(share)))
+            out.append(say("s.judged", best=held.pick, share=percent(share)))
     if 0 < own.clusters < FEW_CLUSTERS:
         out.append(say("s.few", clusters=own.clusters, least=FEW_CLUSTERS))
     return out
-
-
-def worse_guards(held: Standing) -> list[str]:
-    """Of the measures in GUARDS, those in which the best system is worse than the baseline by its 95 % interval."""
-    base = held.baseline
-    if base is None or base == held.best:
-        return []
-    changes = {name: held.to_reference[held.best, name] for name in _measures(held) if name.startswith(GUARDS)}
-    return [name for name, change in changes.items() if change.n and change.high < 0]
 
 
 def _error(check: Check) -> Both:
@@ -154,14 +145,53 @@ def _error(check: Check) -> Both:
     return Both(check.message, check.message if meaning is None else f"{meaning.zh}：{check.message}")
 
 
+def _passed_over(held: Standing) -> list[Both]:
+    """Why the verdict is not about the system with the best mean."""
+    best, base = held.best, held.baseline
+    if held.pick == best or base is None:
+        return []
+    value = number(held.means[best, held.primary].mean)
+    if best == base:
+        return []
+    if best not in held.proven:
+        change = held.to_base.get(best)
+        p = equation(1.0 if change is None else change.adjusted)
+        return [say("s.passed.unproven", best=best, measure=held.primary, value=value, base=base, p=p)]
+    worse = listed(held.harms(best))
+    return [say("s.passed.harm", best=best, measure=held.primary, value=value, base=base, worse=worse)]
+
+
 def _guards(held: Standing) -> list[Both]:
     out = []
-    for name in worse_guards(held):
-        now, then = (number(held.means[system, name].mean) for system in (held.best, held.reference))
-        better = held.to_reference[held.best, name]
-        drop = replace(better, mean=-better.mean, low=-better.high, high=-better.low)
-        out.append(say("s.guard", measure=name, base=held.reference, now=now, then=then, drop=spread(drop)))
+    for name in held.harms(held.pick):
+        now, then = (number(held.means[system, name].mean) for system in (held.pick, held.reference))
+        by = _size(held, held.pick, name)
+        out.append(say("s.guard", measure=name, best=held.pick, base=held.reference, now=now, then=then, by=by))
     return out
+
+
+def _spared(held: Standing) -> list[Both]:
+    """The figures of the system that harms less at no loss that is shown."""
+    name = held.spared
+    if name is None or name in held.proven:
+        return []
+    change = spread(held.to_reference[name, held.primary], signed=True)
+    less = [
+        say("s.spared.less", measure=one, now=number(held.means[name, one].mean), then=_then(held, one))
+        for one in held.relief[name]
+    ]
+    harms = Both(", ".join(one.en for one in less), "、".join(one.zh for one in less))
+    return [say("s.spared", name=name, base=held.reference, measure=held.primary, change=change, harms=harms)]
+
+
+def _then(held: Standing, measure: str) -> str:
+    return number(held.means[held.reference, measure].mean)
+
+
+def _size(held: Standing, system: str, measure: str) -> str:
+    """How much two systems differ, without a sign: what is better stands in the sentence."""
+    change = held.to_reference[system, measure]
+    return spread(_negated(change) if change.mean < 0 else change)
 
 
 def _safer(held: Standing) -> list[Both]:
@@ -191,69 +221,14 @@ def _held_out(held: Standing) -> list[Both]:
     chosen = int(np.argmax([sign * v[c & dev].mean() for v, c in zip(values, counts, strict=True)]))
     places, clusters = np.flatnonzero(counts[chosen] & test), clusters_of(evaluation)
     interval = mean_interval(values[chosen, places], [clusters[place] for place in places])
-    return [
-        say(
-            "s.held",
-            best=evaluation.systems[chosen],
-            measure=held.primary,
-            value=number(interval.mean),
-            interval=bounds(interval),
-            n=interval.n,
-        )
-    ]
-
-
-def look_at(held: Standing, most: int = LOOKED_AT) -> list[LookAt]:
-    """The questions where the best system falls most against the baseline, then those that most others answer better.
-
-    Equals stay in the order of the set.
-    """
-    evaluation = held.evaluation
-    sign = 1.0 if evaluation.measures[0].higher_is_better else -1.0
-    values = sign * evaluation.values[:, 0]
-    best, base = (evaluation.systems.index(name) for name in (held.best, held.reference))
-    counts = evaluation.counts[:, 0].all(axis=0)
-    drops = [
-        (values[base, q] - values[best, q], q)
-        for q in np.flatnonzero(counts).tolist()
-        if values[best, q] < values[base, q]
-    ]
-    out = [
-        LookAt(q, _because(held, q, _drop(held, q))) for _, q in sorted(drops, key=lambda one: (-one[0], one[1]))[:most]
-    ]
-    seen, others = {one.place for one in out}, np.delete(values, best, axis=0)
-    missed = [
-        (float((others[:, q] - values[best, q]).clip(0).sum()), q)
-        for q in np.flatnonzero(counts).tolist()
-        if q not in seen and len(others) and others[:, q].max() > values[best, q]
-    ]
-    for _, q in sorted(missed, key=lambda one: (-one[0], one[1]))[: most - len(out)]:
-        out.append(LookAt(q, _because(held, q, _missed(held, q, others))))
-    return out
-
-
-def _drop(held: Standing, q: int) -> Both:
-    now, then = (
-        number(float(held.evaluation.values[held.evaluation.systems.index(name), 0, q]))
-        for name in (held.best, held.reference)
+    best = evaluation.systems[chosen]
+    out = say(
+        "s.held", best=best, measure=held.primary, value=number(interval.mean), interval=bounds(interval), n=interval.n
     )
-    return say("l.drop", best=held.best, base=held.reference, now=now, then=then)
-
-
-def _missed(held: Standing, q: int, others: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Both:
-    evaluation = held.evaluation
-    sign = 1.0 if evaluation.measures[0].higher_is_better else -1.0
-    now = float(evaluation.values[evaluation.systems.index(held.best), 0, q])
-    better = int((others[:, q] > sign * now).sum())
-    top = number(sign * float(others[:, q].max()))
-    return say("l.missed", best=held.best, now=number(now), count=better, others=len(others), top=top)
-
-
-def _because(held: Standing, q: int, what: Both) -> Both:
-    """What happened, and how the best system lost a relevant memory."""
-    run = held.evaluation.runs[held.evaluation.systems.index(held.best)]
-    lost = [name for name in (run.losses[q].values() if run.losses else ()) if name != "kept"]
-    if not lost:
-        return what
-    tail = say("l.lost", outcome=outcome(lost[0]))
-    return Both(what.en + tail.en, what.zh + tail.zh)
+    if best == held.pick:
+        return [out]
+    # The test questions are others: their figure says something only beside that of the system the verdict is about.
+    at = evaluation.systems.index(held.pick)
+    there = np.flatnonzero(counts[at] & test)
+    own = number(mean_interval(values[at, there], [clusters[place] for place in there]).mean)
+    return [_joined(out, say("s.held.pick", pick=held.pick, value=own))]

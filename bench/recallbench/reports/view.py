@@ -149,7 +149,7 @@ def _waterfall(section: Section) -> View | None:
         return None
     systems = [one.system for one in section.waterfalls]
     held = section.held
-    left = systems.index(held.best) if held.best in systems else 0
+    left = systems.index(held.pick) if held.pick in systems else 0
     right = systems.index(held.second) if held.second in systems else min(1, len(systems) - 1)
     first = section.waterfalls[0]
     rel = section.run.evaluation.labelled.info.default_rel
