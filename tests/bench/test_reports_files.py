@@ -11,6 +11,7 @@ import shlex
 import string
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -29,8 +30,10 @@ from recallbench.reports.load import load_run
 from recallbench.reports.payload import questions_payload
 from recallbench.reports.report_summary import report_summary
 from recallbench.reports.reproduce import command
+from recallbench.reports.view import section_view
 from recallbench.reports.words import listed, outcome, say, words
 from recallbench.systems.base import SystemRun
+from recallbench.trust import Check
 from recallstack.rows import Memory
 from recallstack.trace import LOSSES
 
@@ -254,7 +257,7 @@ def test_every_word_is_used() -> None:
     sources = [one for one in folder.iterdir() if one.name.endswith(".py")]
     sources += list(folder.joinpath("templates").iterdir())
     text = "".join(one.read_text(encoding="utf-8") for one in sources)
-    made = ("outcome.", "check.", "by.", "cost.", "k.level.", "badge.", "theme.", "x.")
+    made = ("outcome.", "check.", "choice.", "by.", "cost.", "k.level.", "badge.", "theme.", "x.")
     made += tuple(f"q.{one}" for one in ("worse", "better", "differ", "lost", "forbidden", "irrelevant"))
     for key in words():
         assert f'"{key}"' in text or key.startswith(made), key
@@ -463,6 +466,66 @@ def test_sweep_and_scenarios_are_shown(tmp_path: Path) -> None:
     assert sorted(one["value"] for one in cells) == pytest.approx([0.02, 0.03, 0.61, 0.62])
     assert (tmp_path / "md" / "sweep.svg").is_file()
     assert "1/2" in (tmp_path / "md" / "report.md").read_text(encoding="utf-8")
+
+
+def test_what_a_sweep_chose_is_said_in_both_languages(tmp_path: Path) -> None:
+    run = written(tmp_path / "runs", evaluation())
+    rows = [{"method": "rrf", "k": k, "pool": 10, "RR": 0.5 + k / 1000, "like_override": False} for k in (1, 60)]
+    sweep = {"dataset": "small", "sentence": "rrf-k60 was chosen", "how": "dev/test", "chosen": {"name": "rrf-k60"},
+             "reported": {"RR": 0.5}, "rows": rows}  # fmt: skip
+    (tmp_path / "sweep.json").write_text(json.dumps(sweep), encoding="utf-8")
+    page = tmp_path / "r.html"
+    assert _run(["report", str(run), "--sweep", str(tmp_path / "sweep.json"), "--html", str(page)]) == 0
+    text = Page(page.read_text(encoding="utf-8")).text
+    assert "0.501 to 0.560. rrf-k60 was chosen." in text
+    assert "从 2 个配方中在 dev 上选出 rrf-k60，它在 test 问题上为 0.500" in text
+
+
+def test_measures_of_harm_stand_beside_the_primary_one_and_empty_columns_are_left_out(tmp_path: Path) -> None:
+    """A verdict may turn on them: they are not to be scrolled for. A set without forbidden memories has no Leak."""
+    names = ("RR", "R@2", "nDCG@5", "Leak")
+    for forbidden, harms in ((("b",), ["Leak (lower is better)"]), ((), [])):
+        questions = [Question(id=f"q{i}", text="", relevant={"a": 1}, forbidden=forbidden) for i in range(3)]
+        found = evaluated(small_set(questions), [run_of("old", ["ba"] * 3), run_of("new", ["a"] * 3)], names)
+        view = section_view(section_of(tmp_path / str(len(forbidden)), found, baseline="old"), "")
+        shown = [column.en for column in view["columns"]]
+        assert [shown[0], *shown[3:]] == ["RR", *harms, "R@2", "nDCG@5"]
+        assert all(len(row["cells"]) == len(shown) for row in view["rows"])
+
+
+def test_a_system_that_equals_the_baseline_everywhere_has_no_interval_of_zeros(tmp_path: Path) -> None:
+    lists = {"old": ["ba"] * 3, "same": ["ba"] * 3, "evens": ["a", "ba", "cba"]}
+    questions = [Question(id=f"q{i}", text="", relevant={"a": 1}) for i in range(3)]
+    found = evaluated(small_set(questions), [run_of(name, one) for name, one in lists.items()])
+    rows = {
+        row["system"]: row["cells"] for row in section_view(section_of(tmp_path, found, baseline="old"), "")["rows"]
+    }
+    assert (rows["same"][1]["text"], rows["same"][1]["range"]) == ("=", "")
+    assert rows["evens"][1]["range"] != ""
+
+
+def test_findings_of_one_check_stand_together(tmp_path: Path) -> None:
+    found = replace(
+        evaluation(),
+        checks=(
+            Check("warning", "equal-systems", "", "equal: a, b"),
+            Check("info", "ties", "a", "x" * 300),
+            Check("warning", "equal-systems", "", "equal: c, d"),
+        ),
+    )
+    checks = section_view(section_of(tmp_path, found), "")["checks"]
+    assert [(one["name"], len(one["findings"]), one["long"]) for one in checks] == [
+        ("equal-systems", 2, False),
+        ("ties", 1, True),
+    ]
+
+
+def test_names_break_at_their_joints(tmp_path: Path) -> None:
+    questions = [Question(id="q", text="", relevant={"a": 1})]
+    found = evaluated(small_set(questions), [run_of("dual+over-fetch", ["a"]), run_of("<b>+x", ["a"])])
+    html = report_html([section_of(tmp_path, found)])
+    assert '<th scope="row">dual+<wbr>over-<wbr>fetch' in html
+    assert '<th scope="row">&lt;b&gt;+<wbr>x' in html
 
 
 def test_without_the_extra_one_line_says_what_to_install(

@@ -53,7 +53,9 @@ def forest(held: Standing, lang: str) -> Spec:
         tooltip=tips(lang, system="system", measure=(held.primary, "shown")),
     )
     bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title=held.primary, scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(tickCount=8)),
+        x=alt.X(
+            "low:Q", title=held.primary, scale=alt.Scale(zero=False, nice=False, padding=8), axis=alt.Axis(tickCount=8)
+        ),
         x2="high:Q",
     )
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(x="mean:Q")

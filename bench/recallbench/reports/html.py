@@ -12,8 +12,9 @@ from recallbench.reports import charts, images
 from recallbench.reports.inputs import ScenarioResult
 from recallbench.reports.payload import packed, questions_payload
 from recallbench.reports.safe import clipped, visible
+from recallbench.reports.scenarios_view import scenarios_view
 from recallbench.reports.section import Section
-from recallbench.reports.view import scenarios_view, section_view
+from recallbench.reports.view import section_view
 from recallbench.reports.words import LANGS, Both, Lang, say, words
 
 TOP = 20
@@ -86,7 +87,7 @@ def page(
     environment.globals.update(
         both=_both, labels=_labels, attributes=_attributes, both_of=lambda name: Both(name, name)
     )
-    environment.filters.update(visible=visible, clipped=clipped)
+    environment.filters.update(visible=visible, clipped=clipped, breaking=_breaking)
     text = environment.get_template(template).render(
         words=words(),
         title=title,
@@ -117,6 +118,13 @@ def _both(text: Both) -> Any:
     if en == zh:
         return Markup("{}").format(en)
     return Markup('<span class="t" lang="en">{}</span><span class="t" lang="zh">{}</span>').format(en, zh)
+
+
+def _breaking(name: str) -> Any:
+    """A name that may be broken after its joints, and not within its words."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"(?<=[+_/.:=-])(?=[^+_/.:=;-])", "<wbr>", str(escape(visible(name)))))
 
 
 def _labels(text: Both) -> Any:

@@ -33,13 +33,21 @@ class ScenarioResult(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Plain rank fusion in a sweep: one value a k and pool. measure: the one that chose; sentence: what came of it."""
+    """Plain rank fusion in a sweep: one value a k and pool. measure: the one that chose; sentence: what came of it.
+
+    how: how it was chosen, empty where the file does not say; chosen: the name of the choice; reported: its value of
+    the measure on the questions that count; recipes: how many were tried.
+    """
 
     path: Path
     dataset: str
     measure: str
     higher_is_better: bool
     sentence: str
+    how: str
+    chosen: str
+    reported: float | None
+    recipes: int
     cells: tuple[tuple[float, int, float], ...]
 
 
@@ -61,7 +69,16 @@ def read_sweep(path: Path) -> Sweep:
             (float(row["k"]), int(row["pool"]), float(row[measure])) for row in rows if row[measure] is not None
         )
         found = Sweep(
-            path, value["dataset"], measure, parse_measure(measure).higher_is_better, value["sentence"], cells
+            path,
+            value["dataset"],
+            measure,
+            parse_measure(measure).higher_is_better,
+            value["sentence"],
+            str(value.get("how", "")),
+            str(value.get("chosen", {}).get("name", "")),
+            value["reported"][measure],
+            len(value["rows"]),
+            cells,
         )
     except (ValueError, KeyError, TypeError, StopIteration) as error:
         raise InputError(f"{path}: not what `recallbench sweep --json` prints ({error!r})") from None

@@ -10,8 +10,9 @@ from recallbench.reports.chart_parts import Spec
 from recallbench.reports.figures import spread
 from recallbench.reports.inputs import ScenarioResult
 from recallbench.reports.safe import clipped, markdown
+from recallbench.reports.scenarios_view import scenarios_view
 from recallbench.reports.section import Section
-from recallbench.reports.view import View, facts, scenarios_view, section_view
+from recallbench.reports.view import View, facts, section_view
 from recallbench.reports.words import Both, Lang, say
 
 MOST_TEXT = 160
@@ -121,9 +122,10 @@ def _scenarios(results: Sequence[ScenarioResult], lang: Lang) -> str:
 def _checks(view: View, lang: Lang) -> str:
     lines = [say("k.valid" if view["valid"] else "k.invalid").in_(lang), ""]
     for one in view["checks"]:
-        where = f" {markdown(one['system'])}:" if one["system"] else ""
         level = say(f"k.level.{one['level']}").in_(lang)
-        lines.append(f"- **{level}** ({one['name']}){where} {markdown(one['message'])}")
+        for finding in one["findings"]:
+            where = f" {markdown(finding['system'])}:" if finding["system"] else ""
+            lines.append(f"- **{level}** ({one['name']}){where} {markdown(finding['message'])}")
     shown = lines if view["checks"] else [say("k.none").in_(lang)]
     return "\n".join([*shown, "", markdown(view["passed"].in_(lang))])
 

@@ -83,7 +83,10 @@ def _figures(held: Standing) -> list[Figure]:
         where = _interval(change, signed=True)
         detail = Both(f"{where.en}; {test.en}", f"{where.zh}；{test.zh}")
         out.append(Figure(number(change.mean, signed=True), say("n.gain", base=second), detail))
-    harm = next((name for name in _measures(held) if name.startswith("Leak") and held.means[best, name].n), None)
+    # Where less harm is why it is picked, the harm that it spares; else leaks.
+    spared = held.relief[best] if best == held.spared and best not in held.proven else ()
+    leaks = (name for name in _measures(held) if name.startswith("Leak") and held.means[best, name].n)
+    harm = next(iter(spared), None) or next(leaks, None)
     if harm is not None:
         mine = held.means[best, harm]
         detail = _interval(mine)

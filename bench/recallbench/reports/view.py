@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from recallbench.reports.figures import bounds, fine, mark, number, probability
-from recallbench.reports.inputs import ScenarioResult
 from recallbench.reports.reproduce import command
 from recallbench.reports.section import Section
 from recallbench.reports.words import Both, listed, outcome, say, words
@@ -50,8 +48,8 @@ def section_view(section: Section, report_command: str) -> View:
         **_groups(section),
         **_costs(section),
         "waterfall": _waterfall(section),
-        "sweep": section.sweep and say("h.note", measure=section.sweep.measure, sentence=section.sweep.sentence),
-        "checks": [_check(one) for one in section.run.evaluation.checks],
+        "sweep": _sweep(section),
+        "checks": _checks(section),
         "passed": _passed(section),
         "power": _power(section),
         "reproduce": _reproduce(section, report_command),
@@ -68,9 +66,9 @@ def _cell(interval: Interval, signed: bool = False, sign: str = "") -> View:
 
 
 def _results(section: Section) -> View:
-    held, evaluation = section.held, section.run.evaluation
-    measures = [str(measure) for measure in evaluation.measures]
-    columns = [_column(measure) for measure in evaluation.measures]
+    held = section.held
+    measures = _measures(section)
+    columns = [_column(measure) for measure in measures]
     columns[1:1] = [say("difference", base=held.reference), say("p")]
     family = held.to_best if held.baseline is None else held.to_base
     rows = []
@@ -80,15 +78,28 @@ def _results(section: Section) -> View:
             cells += [{"text": number(None), "range": "", "sort": "", "mark": ""}] * 2
         else:
             change = held.to_reference[name, held.primary]
-            cells.append(_cell(change, signed=True, sign=mark(change)))
+            same = change.n > 0 and change.low == change.high == 0
+            blank = {"text": "=", "range": "", "sort": "0", "mark": ""}
+            cells.append(blank if same else _cell(change, signed=True, sign=mark(change)))
             p = family[name].adjusted
             cells.append({"text": probability(p), "range": "", "sort": f"{p:.9g}", "mark": ""})
-        for measure in measures[1:]:
+        for measure in map(str, measures[1:]):
             sign = "" if name == held.reference else mark(held.to_reference[name, measure])
             cells.append(_cell(held.means[name, measure], sign=sign))
-        badges = [held.tone(name)] if held.tone(name) != "behind" else []
+        badges = ["pick"] * (name == held.pick != held.best) + [held.tone(name)] * (held.tone(name) != "behind")
         rows.append({"system": name, "badges": badges + ["base"] * (name == held.baseline), "cells": cells})
     return {"columns": columns, "rows": rows, "note": _results_note(section, len(family))}
+
+
+def _measures(section: Section) -> list[Any]:
+    """The measures in the order of the columns: the primary one, those of harm, the others.
+
+    Without those, after the primary one, that count for no question.
+    """
+    held = section.held
+    first, *others = section.run.evaluation.measures
+    shown = [one for one in others if any(held.means[system, str(one)].n for system in held.order)]
+    return [first, *sorted(shown, key=lambda one: str(one) not in held.guards)]
 
 
 def _column(measure: Any) -> Both:
@@ -107,7 +118,8 @@ def _results_note(section: Section, family: int) -> Both:
     sizes = []
     for measure in map(str, evaluation.measures):
         counts = sorted({held.means[name, measure].n for name in evaluation.systems}, reverse=True)
-        sizes.append(say("r.over", name=measure, n="–".join(map(str, counts))))
+        n = say("r.range", low=counts[-1], high=counts[0]) if len(counts) > 1 else str(counts[0])
+        sizes.append(say("r.over", name=measure, n=n))
     counted = say("r.counted", counted=Both("; ".join(one.en for one in sizes), "；".join(one.zh for one in sizes)))
     return Both(f"{text.en} {counted.en}", f"{text.zh}{counted.zh}")
 
@@ -163,14 +175,43 @@ def _waterfall(section: Section) -> View | None:
     }
 
 
-def _check(check: Any) -> View:
-    return {
-        "level": check.level,
-        "name": check.name,
-        "system": check.system,
-        "message": check.message,
-        "meaning": words().get(f"check.{check.name}"),
-    }
+def _sweep(section: Section) -> Both | None:
+    """How the choice was made, and how far apart the figures of the map are: its colours always span all of them."""
+    sweep = section.sweep
+    if sweep is None:
+        return None
+    sentence = Both(sweep.sentence, sweep.sentence)
+    if f"choice.{sweep.how}" in words():
+        told = say(f"choice.{sweep.how}", name=sweep.chosen, count=sweep.recipes, value=number(sweep.reported))
+        sentence = Both(sweep.sentence, told.zh)
+    values = [value for *_, value in sweep.cells]
+    out = say("h.note", measure=sweep.measure, sentence=sentence, low=number(min(values)), high=number(max(values)))
+    found = next((one.detectable for one in section.resolutions if one.measure == sweep.measure), None)
+    if found is None or max(values) - min(values) >= found[0]:
+        return out
+    flat = say("h.flat", least=fine(found[0]))
+    return Both(f"{out.en} {flat.en}", f"{out.zh}{flat.zh}")
+
+
+LONG = 240
+"""Characters of findings after which they are shown on demand."""
+
+
+def _checks(section: Section) -> list[View]:
+    """The findings, one entry a check and level, the gravest first as in the run."""
+    found: dict[tuple[str, str], list[View]] = {}
+    for one in section.run.evaluation.checks:
+        found.setdefault((one.level, one.name), []).append({"system": one.system, "message": one.message})
+    return [
+        {
+            "level": level,
+            "name": name,
+            "meaning": words().get(f"check.{name}"),
+            "findings": findings,
+            "long": sum(len(one["message"]) for one in findings) > LONG,
+        }
+        for (level, name), findings in found.items()
+    ]
 
 
 def _passed(section: Section) -> Both:
@@ -232,36 +273,3 @@ def _reproduce(section: Section, report_command: str) -> View:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def scenarios_view(results: Sequence[ScenarioResult]) -> View:
-    """The matrix of scenarios: a table a system, a column an implementation and variant."""
-    columns = list(dict.fromkeys((one.implementation, one.variant == "fixed") for one in results))
-    several = len({name for name, _ in columns}) > 1
-    groups = []
-    for system in dict.fromkeys(one.system for one in results):
-        own = [one for one in results if one.system == system]
-        rows = []
-        for name in dict.fromkeys(one.scenario for one in own):
-            mine = {(one.implementation, one.variant == "fixed"): one for one in own if one.scenario == name}
-            title = next(iter(mine.values())).title
-            marks = [mine[column].outcome if column in mine else "" for column in columns]
-            rows.append({"scenario": name, "title": Both(title.en, title.zh), "marks": marks})
-        groups.append(
-            {
-                "system": system,
-                "runs": len(own),
-                "passed": sum(one.outcome == "passed" for one in own),
-                "failed": sum(one.outcome == "failed" for one in own),
-                "columns": [_variant(name, fixed, several) for name, fixed in columns],
-                "rows": rows,
-            }
-        )
-    passed = sum(one.outcome == "passed" for one in results)
-    note = say("x.note", passed=passed, runs=len(results), count=len({one.scenario for one in results}))
-    return {"note": note, "groups": groups}
-
-
-def _variant(implementation: str, fixed: bool, several: bool) -> Both:
-    text = say("x.fixed" if fixed else "x.legacy")
-    return Both(f"{implementation}: {text.en}", f"{implementation}：{text.zh}") if several else text

@@ -125,6 +125,7 @@
 
   // The table of questions
   const PAGE = 50;
+  const phone = matchMedia("(max-width: 640px)"); // as in the style: three columns fewer
   const starts = (counts) => { let sum = 0; return [0, ...counts.map((one) => (sum += one))]; };
 
   class Questions {
@@ -168,6 +169,17 @@
     firstLoss(q) {
       const name = this.lost(q, this.first).map((one) => one[1]).find((one) => one !== "kept");
       return name === undefined ? "" : name;
+    }
+    // What the change came from: the stage that lost a memory, or the ranks of the one that stood highest before.
+    reason(q) {
+      const loss = this.firstLoss(q);
+      if (loss) return outcomeName(loss);
+      if (!this.delta(q)) return "";
+      const wanted = new Set();
+      for (let i = this.labelStart[q]; i < this.labelStart[q + 1]; i++) if (this.d.lg[i] >= this.d.rel) wanted.add(this.d.lm[i]);
+      const now = this.list(q, this.first).memories, before = this.list(q, this.second).memories;
+      const at = before.findIndex((one) => wanted.has(one)), then = now.indexOf(before[at]);
+      return at < 0 || then < 0 || at === then ? "" : say("q.moved", { then: at + 1, now: then + 1 });
     }
     list(q, system) {
       const [flat, lengths, more] = this.d.li[system].map((one) => this.d.lists[one]);
@@ -271,8 +283,8 @@
       }
       this.table.replaceChildren(h("table", { class: "questions" },
         h("thead", {}, h("tr", {}, this.head("id", say("q.question")), this.head("cats", say("q.categories"), "extra left"),
-          this.head("lang", say("q.lang"), "extra left"), this.head("a", visible(d.systems[this.first])),
-          this.head("b", visible(d.systems[this.second])), this.head("delta", say("q.delta")), this.head("lost", say("q.outcome"), "left"))),
+          this.head("lang", say("q.langs"), "extra left"), this.head("a", visible(d.systems[this.first])),
+          this.head("b", visible(d.systems[this.second])), this.head("delta", say("q.delta")), this.head("lost", say("q.outcome"), "extra left"))),
         body));
       const turn = (by) => () => { this.page += by; this.show(); this.table.scrollIntoView({ block: "nearest" }); };
       this.pager.replaceChildren(
@@ -288,19 +300,20 @@
       return (value < 0 ? "−" : signed ? "+" : "") + text;
     }
     row(q) {
-      const d = this.d, open = this.open.has(q), delta = this.delta(q), loss = this.firstLoss(q);
+      const d = this.d, open = this.open.has(q), delta = this.delta(q), reason = this.reason(q);
       const toggle = h("button", { type: "button", class: "link", "data-question": q, "aria-expanded": String(open),
         onclick: () => this.toggle(q) }, (open ? "▾ " : "▸ ") + clip(visible(d.id[q]), 60));
       const mark = (system) => (this.failed[system].has(q) ? h("span", { class: "badge error" }, "!") : null);
       return h("tr", {},
         h("td", { class: "id" }, toggle, this.empty.has(q) ? h("span", { class: "badge" }, say("q.expects")) : null,
-          d.text ? h("div", { class: "clamp", dir: "auto" }, clip(visible(d.text[q]), 200)) : null),
+          d.text ? h("div", { class: "clamp", dir: "auto" }, clip(visible(d.text[q]), 200)) : null,
+          reason ? h("div", { class: "narrow soft" }, reason) : null),
         h("td", { class: "extra left" }, clip(visible(d.cats[q].map((c) => d.categories[c]).join(", ")), 120)),
         h("td", { class: "extra left" }, clip(visible(d.langs[d.lang[q]]), 20)),
         h("td", { class: "number" }, this.written(this.value(q, this.first)), mark(this.first)),
         h("td", { class: "number" }, this.written(this.value(q, this.second)), mark(this.second)),
         h("td", { class: "number " + (delta > 0 ? "up" : delta < 0 ? "down" : "") }, this.written(delta, true)),
-        h("td", { class: "left" }, loss ? outcomeName(loss) : ""));
+        h("td", { class: "extra left" }, reason));
     }
     toggle(q) {
       if (this.open.has(q)) this.open.delete(q); else this.open.add(q);
@@ -342,7 +355,7 @@
         this.trace(q, systems),
         h("div", { class: "two" }, ...systems.map((system) => this.returned(q, system, judged))),
       ];
-      return h("tr", { class: "detail" }, h("td", { colspan: "7" }, ...parts.filter(Boolean)));
+      return h("tr", { class: "detail" }, h("td", { colspan: phone.matches ? "4" : "7" }, ...parts.filter(Boolean)));
     }
     returned(q, system, judged) {
       const d = this.d, { memories, more } = this.list(q, system);
@@ -351,7 +364,7 @@
         const kind = grade === undefined ? "" : grade < 0 ? "forbidden" : grade > 0 ? "relevant" : "irrelevant";
         const badge = kind && h("span", { class: "badge " + kind }, kind === "relevant" ? say("q.grade", { grade }) : say("q." + kind));
         return h("li", { class: kind || null }, h("span", { class: "rank" }, String(i + 1)),
-          h("span", { class: "memory" }, clip(visible(d.m[memory]), 80), badge), d.mt ? this.snippet(memory) : null);
+          h("span", { class: "memory" }, clip(visible(d.m[memory]), 80), " ", badge), d.mt ? this.snippet(memory) : null);
       });
       return h("div", {}, h("h4", {}, visible(d.systems[system])),
         this.failed[system].has(q) ? h("p", { class: "down" }, say("q.failed")) : null,
@@ -377,8 +390,8 @@
         }
       }
       return h("div", {}, h("h4", {}, say("q.trace")),
-        h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": say("q.trace") }, h("table", { class: "wrap" },
-          h("thead", {}, h("tr", {}, ...["q.memory", "q.system", "q.outcome", "q.stages"].map((key) => h("th", { scope: "col", class: "left" }, say(key))))),
+        h("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": say("q.trace") }, h("table", { class: "wrap trace" },
+          h("thead", {}, h("tr", {}, ...["q.memory", "q.system", "q.became", "q.stages"].map((key) => h("th", { scope: "col", class: "left" }, say(key))))),
           h("tbody", {}, ...rows))));
     }
   }
@@ -439,9 +452,11 @@
       one.addEventListener("click", () => tables.get(one.closest("[data-section]").dataset.section).look(Number(one.dataset.look)));
     }
     for (const one of $$("[data-waterfall]")) one.addEventListener("change", () => drawn());
+    phone.addEventListener("change", () => { for (const one of tables.values()) one.show(); });
     for (const one of sections.slice(1)) one.hidden = true;
     await refresh();
     root.dataset.ready = "true";
+    performance.mark("ready");
   }
   const drawn = () => drawSection(current());
   start();
