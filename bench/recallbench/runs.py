@@ -31,6 +31,8 @@ from recallbench.trec import write_run
 from recallstack.errors import InputError
 
 LIBRARIES = ("recallbench", "numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "faiss-cpu", "rank-bm25")
+FORMAT = 1
+"""Of the folder of a run; another one is not read."""
 VARYING = ("time", "machine", "latency")
 """The keys of a manifest that may differ between two runs of the same inputs."""
 PRIVATE = ("command", "files", "url", "file")
@@ -167,7 +169,7 @@ def manifest_of(
         with contextlib.suppress(PackageNotFoundError):
             versions[name] = version(name)
     return {
-        "format": 1,
+        "format": FORMAT,
         "versions": versions,
         "dataset": {
             "name": labelled.info.name,

@@ -108,6 +108,16 @@ def test_a_run_of_another_form_is_refused(tmp_path: Path) -> None:
         load_run(folder)
 
 
+@pytest.mark.parametrize("other", [0, 2, "1", None])
+def test_a_run_of_another_format_is_refused(other: object, tmp_path: Path) -> None:
+    """Its files may lie there under the same names and mean something else."""
+    folder = written(tmp_path, evaluation())
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": other}), encoding="utf-8")
+    with pytest.raises(InputError, match=f"manifest.json: a run of format {other!r}, this recallbench reads 1"):
+        load_run(folder)
+
+
 def test_a_folder_of_runs_and_a_folder_without(tmp_path: Path) -> None:
     folder = written(tmp_path / "out", evaluation())
     assert [run.folders for run in load_runs([tmp_path / "out"])] == [(folder,)]

@@ -16,6 +16,7 @@ from recallbench.datasets.model import LabelledSet, Question, SetInfo
 from recallbench.evaluation import Evaluation
 from recallbench.measures import parse_measure
 from recallbench.run_tables import FACTS
+from recallbench.runs import FORMAT
 from recallbench.systems.base import SystemRun, TraceRow
 from recallbench.trust import Check
 from recallstack.errors import InputError
@@ -95,6 +96,9 @@ def load_run(folder: Path) -> StoredRun:
             hint = "it was made by an older recallbench" if name in FACTS else "it is not whole"
             raise InputError(f"{folder / name}: no such file; {hint}: run again")
     manifest, summary = _json(folder / "manifest.json"), _json(folder / "summary.json")
+    if manifest.get("format") != FORMAT:
+        found = f"a run of format {manifest.get('format')!r}, this recallbench reads {FORMAT}"
+        raise InputError(f"{folder / 'manifest.json'}: {found}; run again, or report with the version that made it")
     try:
         return _assembled(folder, manifest, summary)
     except (KeyError, TypeError, IndexError) as error:
