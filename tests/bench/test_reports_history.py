@@ -13,7 +13,7 @@ from report_support import Page, evaluated, run_of, small_set, unpacked, written
 
 from recallbench.cli import _run
 from recallbench.datasets.model import Question
-from recallbench.reports.history import changed, history
+from recallbench.reports.history import changed, history, history_html
 from recallstack.errors import InputError
 
 
@@ -152,6 +152,29 @@ def test_the_page_draws_lines_that_end_at_a_break(repository: Path, tmp_path: Pa
     page = Page(text)
     assert next(one["lang"] for tag, one in page.elements if tag == "html") == "zh"
     assert page.text.count("data changed") == 1
+
+
+def test_what_the_verdict_was_about_is_in_the_trend_though_others_have_better_means(tmp_path: Path) -> None:
+    value = summary(0.4)
+    extra = [{**value["results"][0], "system": f"s{i}", "mean": 0.5 + i / 100} for i in range(9)]
+    careful = {**value["results"][0], "system": "careful", "mean": 0.35}
+    put(tmp_path / "small", {**value, "results": [*value["results"], *extra, careful], "pick": "careful"})
+    charts = json.loads(unpacked(history_html(history(tmp_path)))["charts-0"])["en"]
+    (rows,) = charts["trend-0"]["datasets"].values()
+    assert {"old", "careful", "s8"} <= {row["system"] for row in rows}
+
+
+def test_intervals_of_systems_stand_beside_each_other(tmp_path: Path) -> None:
+    put(tmp_path / "small", summary(0.4))
+    charts = json.loads(unpacked(history_html(history(tmp_path)))["charts-0"])["en"]
+    assert all(layer["encoding"]["xOffset"]["field"] == "system" for layer in charts["trend-0"]["layer"])
+
+
+def test_a_break_stands_left_of_every_system_of_its_revision(repository: Path) -> None:
+    """The systems of a revision stand beside each other: a line through their middle would part them."""
+    charts = json.loads(unpacked(history_html(history(repository)))["charts-0"])["en"]
+    (rule,) = [one for one in charts["trend-0"]["layer"] if "strokeDash" in one["mark"]]
+    assert rule["encoding"]["x"]["bandPosition"] == 0
 
 
 def test_the_page_lies_in_the_folder_by_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -257,10 +257,15 @@ def trend(points: Sequence[dict[str, Any]], breaks: Sequence[str], measure: str,
     import altair as alt
 
     order = list(dict.fromkeys(one["revision"] for one in points))
-    x = alt.X("revision:O", sort=order, title=say("t.revision").in_(lang), axis=alt.Axis(labelAngle=-40))
+    apart = alt.Scale(paddingInner=0.3, paddingOuter=0.15)
+    x = alt.X("revision:O", sort=order, scale=apart, title=say("t.revision").in_(lang), axis=alt.Axis(labelAngle=-40))
+    systems = list(dict.fromkeys(one["system"] for one in points))
     base = alt.Chart(alt.InlineData(values=list(points))).encode(
         x=x,
-        color=alt.Color("system:N", title=None, legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL)),
+        xOffset=alt.XOffset("system:N", sort=systems),  # beside each other: intervals on one line hide one another
+        color=alt.Color(
+            "system:N", title=None, sort=systems, legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL)
+        ),
         tooltip=tips(lang, **{"t.revision": "revision"}, system="system", measure=(measure, "shown")),
     )
     y = alt.Y("mean:Q", title=measure, scale=alt.Scale(zero=False))
@@ -272,6 +277,6 @@ def trend(points: Sequence[dict[str, Any]], breaks: Sequence[str], measure: str,
     rules = (
         alt.Chart(alt.InlineData(values=[{"revision": one} for one in breaks]))
         .mark_rule(strokeDash=[5, 4], color=RED, strokeWidth=1.5)
-        .encode(x=alt.X("revision:O", sort=order))
+        .encode(x=alt.X("revision:O", sort=order, scale=apart, bandPosition=0))  # left of all systems of the revision
     )
     return sized(alt.layer(rules, line, bars, dots), 340)

@@ -30,7 +30,10 @@ MEASURES = ("nDCG@5", "R@20", "Leak", "Stale")
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """One revision of one set. at: (system, measure) -> interval; data: hashes of memories and of labels."""
+    """One revision of one set. at: (system, measure) -> interval; data: hashes of memories and of labels.
+
+    pick: the system that the report's verdict was about; empty where a summary does not say.
+    """
 
     revision: str
     dataset: str
@@ -39,6 +42,7 @@ class Point:
     baseline: str | None
     data: tuple[str, str]
     at: dict[tuple[str, str], Interval]
+    pick: str = ""
 
     def best(self) -> str:
         """The best system by the primary measure; the first among equals."""
@@ -113,7 +117,14 @@ def _point(revision: str, value: dict[str, Any], manifest: dict[str, Any], where
         }
         pair = (data["memories"], data["labels"])
         return Point(
-            revision, _name(value, where), str(value["version"]), value["primary"], value.get("baseline"), pair, at
+            revision,
+            _name(value, where),
+            str(value["version"]),
+            value["primary"],
+            value.get("baseline"),
+            pair,
+            at,
+            str(value.get("pick", "")),
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"{where}: not a summary of a run or report ({error!r})") from None
@@ -178,14 +189,15 @@ def _measures(points: Sequence[Point]) -> list[str]:
 
 
 def _shown(points: Sequence[Point]) -> list[str]:
-    """The baseline and the best systems of the last revision, and the best of every other one."""
+    """Baseline, pick and best systems of the last revision, and the best of every other one."""
     last = points[-1]
     sign = -1.0 if parse_measure(last.primary).higher_is_better else 1.0
     order = sorted(
         (system for system, measure in last.at if measure == last.primary),
         key=lambda name: sign * last.at[name, last.primary].mean,
     )
-    wanted = [*([last.baseline] if last.baseline else []), *order[: SHOWN_SYSTEMS - 1]]
+    first = [name for name in (last.baseline, last.pick) if name in order]
+    wanted = [*first, *order[: SHOWN_SYSTEMS - len(first)]]
     return list(dict.fromkeys([*wanted, *(point.best() for point in points)]))[: SHOWN_SYSTEMS + 2]
 
 

@@ -171,7 +171,7 @@ def index_markdown(sections: Sequence[tuple[Section, str]], command: str, lang: 
                 f"{held.primary} {own}",
             ]
         )
-    header = [say(key).in_(lang) for key in ("runs", "verdict", "best")]
+    header = [say(key).in_(lang) for key in ("runs", "verdict", "measure")]
     title = say("title").in_(lang)
     page = [f"[{title}]({html}) (HTML)"] if html else []
     return "\n\n".join([f"# {title}", table(header, rows, "lll"), *page, _code(command)]) + "\n"
