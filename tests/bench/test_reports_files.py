@@ -468,6 +468,19 @@ def test_sweep_and_scenarios_are_shown(tmp_path: Path) -> None:
     assert "1/2" in (tmp_path / "md" / "report.md").read_text(encoding="utf-8")
 
 
+def test_every_link_within_the_page_leads_somewhere(tmp_path: Path) -> None:
+    from recallbench.reports.inputs import ScenarioResult, _Title
+
+    section = section_of(tmp_path, evaluation())
+    one = ScenarioResult("s-1", "mneme", "bug", _Title("Stale", "陈旧"), "reference", "fixed", "passed")
+    for scenarios in ((), (one,)):
+        elements = Page(report_html([section], scenarios=scenarios)).elements
+        ids = {attributes.get("id") for _, attributes in elements}
+        links = {str(attributes["href"]) for name, attributes in elements if name == "a"}
+        assert {link.removeprefix("#") for link in links} <= ids
+        assert ("#scenarios" in links) == bool(scenarios)
+
+
 def test_what_a_sweep_chose_is_said_in_both_languages(tmp_path: Path) -> None:
     run = written(tmp_path / "runs", evaluation())
     rows = [{"method": "rrf", "k": k, "pool": 10, "RR": 0.5 + k / 1000, "like_override": False} for k in (1, 60)]

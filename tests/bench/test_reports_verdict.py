@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -253,8 +254,22 @@ def test_an_error_stands_first() -> None:
     bad = replace(evaluation, checks=(Check("error", "failed-questions", "a", "no valid answer to 1"),))
     found = verdict(standing(bad, "b"))
     assert found.outcome == "invalid"
-    assert found.sure[0].en == "no valid answer to 1"
+    assert found.sure[0].en == "a: no valid answer to 1"
     assert "有问题没有得到有效回答" in found.sure[0].zh
+
+
+def test_nothing_of_an_invalid_run_is_claimed() -> None:
+    """Neither figures nor "ahead of every other system": what is wrong, and the questions where it went wrong."""
+    failed = np.array([False, True, False, True, False, False, False, False])
+    runs = [run_of("a", [FIRST] * 8), run_of("b", [SECOND] * 8, failed=failed)]
+    evaluation = evaluated(small_set(asked(8)), runs)
+    found = verdict(standing(evaluation, "b"))
+    assert found.outcome == "invalid"
+    assert (found.figures, [one.en[:2] for one in found.sure]) == ((), ["b:"])
+    assert [(one.place, one.why.en) for one in found.look] == [
+        (1, "b gave no valid answer"),
+        (3, "b gave no valid answer"),
+    ]
 
 
 # Questions to look at

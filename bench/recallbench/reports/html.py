@@ -49,7 +49,7 @@ def report_html(
         private=say("d.private") if any(section.run.manifest["published"] for section in sections) else None,
         sections=[section_view(section, command) for section in sections],
         scenarios=scenarios_view(scenarios) if scenarios else None,
-        matrix=bool(scenarios),
+        has_scenarios=bool(scenarios),  # in the parts `scenarios` is a macro
     )
 
 

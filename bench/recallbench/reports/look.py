@@ -24,9 +24,14 @@ class LookAt:
 def look_at(held: Standing, most: int = LOOKED_AT) -> list[LookAt]:
     """The questions where the pick falls most against the baseline, then those that most others answer better.
 
-    Equals stay in the order of the set.
+    Equals stay in the order of the set. Of an invalid run those that a system gave no valid answer to come before all.
     """
     evaluation = held.evaluation
+    if not evaluation.valid:
+        named = zip(evaluation.systems, evaluation.runs, strict=True)
+        failed = [(int(q), name) for name, run in named for q in np.flatnonzero(run.failed)]
+        if failed:
+            return [LookAt(q, say("l.failed", system=name)) for q, name in sorted(failed)[:most]]
     sign = 1.0 if evaluation.measures[0].higher_is_better else -1.0
     values = sign * evaluation.values[:, 0]
     best, base = (evaluation.systems.index(name) for name in (held.pick, held.reference))

@@ -89,7 +89,7 @@ def _verdict(section: Section, view: View, lang: Lang) -> list[str]:
     ]
     return [
         f"**{markdown(found.headline.in_(lang))}**",
-        table(["", say("value").in_(lang), ""], rows, "lrl"),
+        table(["", say("value").in_(lang), ""], rows, "lrl") if rows else "",
         f"### {say('sure').in_(lang)}" if sure else "",
         sure,
         f"### {say('look').in_(lang)}",

@@ -38,6 +38,9 @@ class Verdict:
 def verdict(held: Standing) -> Verdict:
     """The verdict of a run, from its primary measure; guards and the limits of the set are said beside it."""
     kind, headline = _headline(held)
+    if kind == "invalid":  # no figure of such a run is one to go by: what is wrong, and where
+        errors = tuple(_error(one) for one in held.evaluation.checks if one.level == "error")
+        return Verdict(kind, headline, (), errors, tuple(look_at(held)))
     return Verdict(kind, headline, tuple(_figures(held)), tuple(_sure(held)), tuple(look_at(held)))
 
 
@@ -121,8 +124,7 @@ def _interval(interval: Interval, signed: bool = False) -> Both:
 
 def _sure(held: Standing) -> list[Both]:
     best, own = held.best, held.means[held.best, held.primary]
-    out = [_error(one) for one in held.evaluation.checks if one.level == "error"]
-    out += _passed_over(held) + _guards(held) + _spared(held)
+    out = _passed_over(held) + _guards(held) + _spared(held)
     if held.tied:
         out.append(say("s.tied", best=best, n=own.n, names=listed(held.tied)))
         out += [] if held.spared else _safer(held)
@@ -145,7 +147,8 @@ def _sure(held: Standing) -> list[Both]:
 def _error(check: Check) -> Both:
     """What made the run invalid; the message of a check is English."""
     meaning = words().get(f"check.{check.name}")
-    return Both(check.message, check.message if meaning is None else f"{meaning.zh}：{check.message}")
+    message = f"{check.system}: {check.message}" if check.system else check.message
+    return Both(message, message if meaning is None else f"{meaning.zh}：{message}")
 
 
 def _passed_over(held: Standing) -> list[Both]:
