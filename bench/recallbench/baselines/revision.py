@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recallbench.systems.config import Configured
+from recallbench.systems.loops import ended_by_signals
+from recallbench.systems.process import signal_group
 from recallbench.systems.specs import parse
 from recallstack.errors import InputError
 
@@ -68,19 +70,23 @@ def checked_out(ref: str, here: Path | None = None) -> Iterator[Revision]:
     )
     shell = Path(tempfile.mkdtemp(prefix="recallbench-"))
     root = shell / "tree"
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(_remove, here, shell, root)
+        stack.enter_context(ended_by_signals())
         # Hooks are for people's own check-outs; this one is nobody's.
         _git(here, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach", str(root), commit)
         folder = root / here.relative_to(top.resolve())
         if not folder.is_dir():
             raise InputError(f"--baseline-ref {ref}: {here.relative_to(top.resolve())} is not in that revision")
         yield Revision(ref, commit, root, folder)
-    finally:
-        with contextlib.suppress(InputError):
-            _git(here, "worktree", "remove", "--force", str(root))
-        shutil.rmtree(shell, ignore_errors=True)
-        with contextlib.suppress(InputError):
-            _git(here, "worktree", "prune")
+
+
+def _remove(here: Path, shell: Path, root: Path) -> None:
+    with contextlib.suppress(InputError):
+        _git(here, "worktree", "remove", "--force", str(root))
+    shutil.rmtree(shell, ignore_errors=True)
+    with contextlib.suppress(InputError):
+        _git(here, "worktree", "prune")
 
 
 def moved(configured: Mapping[str, Configured], revision: Revision, here: Path | None = None) -> dict[str, Configured]:
@@ -103,11 +109,17 @@ def set_up(command: str, revision: Revision) -> None:
     """
     if not command:
         return
-    done = subprocess.run(command, shell=True, cwd=revision.folder, stdout=2, check=False, env=clean_env())
-    if done.returncode:
-        raise InputError(
-            f"--baseline-ref {revision.ref}: setup command failed with exit code {done.returncode}: {command}"
-        )
+    # In a group of its own, so that what it started ends with it.
+    with subprocess.Popen(
+        command, shell=True, cwd=revision.folder, stdout=2, env=clean_env(), start_new_session=True
+    ) as done:
+        try:
+            code = done.wait()
+        except BaseException:
+            signal_group(done.pid, hard=True)
+            raise
+    if code:
+        raise InputError(f"--baseline-ref {revision.ref}: setup command failed with exit code {code}: {command}")
 
 
 def clean_env() -> dict[str, str]:

@@ -121,7 +121,7 @@ def run(names: tuple[str, ...], **options: Any) -> int:
     """Run scenarios and print the matrix. Exit code 1 if any fails."""
     from recallbench.cli.show import print_json, progress
     from recallbench.scenarios import engine, render
-    from recallbench.systems.loops import ended_by_sigterm
+    from recallbench.systems.loops import ended_by_signals
 
     chosen = _chosen(options["folders"], options["systems"], names)
     variants: tuple[Literal["fixed", "legacy"], ...] = ("fixed", "legacy")
@@ -129,7 +129,7 @@ def run(names: tuple[str, ...], **options: Any) -> int:
         variants = (options["variant"],)
     with (
         progress("scenarios", len(chosen) * len(variants)) as step,
-        ended_by_sigterm(),
+        ended_by_signals(),
         closing(_implementation(options)) as implementation,
     ):
         results = engine.run(chosen, implementation, variants, lambda one: step(one.scenario.id))

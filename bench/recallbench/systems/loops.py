@@ -10,17 +10,20 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+ENDING = [one for one in (signal.SIGTERM, getattr(signal, "SIGHUP", None)) if one is not None]
+"""What a scheduler sends, and what comes when a terminal closes (there is none on Windows)."""
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end from code that is not asynchronous, also inside a running loop (a notebook).
 
-    SIGTERM ends it as Ctrl-C does: what was started is stopped, then KeyboardInterrupt is raised.
+    SIGTERM, or the end of its terminal, ends it as Ctrl-C does: what was started is stopped, then KeyboardInterrupt is
+    raised.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_until_sigterm(work))
+        return asyncio.run(_until_ended(work))
     found: list[T] = []
     failed: list[BaseException] = []
 
@@ -38,7 +41,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     return found[0]
 
 
-async def _until_sigterm(work: Coroutine[Any, Any, T]) -> T:
+async def _until_ended(work: Coroutine[Any, Any, T]) -> T:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     asked = False
 
@@ -48,10 +51,12 @@ async def _until_sigterm(work: Coroutine[Any, Any, T]) -> T:
         if task is not None:
             task.cancel()
 
-    handled = False
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; another thread
-        loop.add_signal_handler(signal.SIGTERM, end)
-        handled = True
+    handled = []
+    for one in _heeded():
+        before = signal.getsignal(one)
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; another thread
+            loop.add_signal_handler(one, end)
+            handled.append((one, before))
     try:
         return await work
     except asyncio.CancelledError:
@@ -59,13 +64,14 @@ async def _until_sigterm(work: Coroutine[Any, Any, T]) -> T:
             raise KeyboardInterrupt from None
         raise
     finally:
-        if handled:
-            loop.remove_signal_handler(signal.SIGTERM)
+        for one, before in handled:
+            loop.remove_signal_handler(one)
+            signal.signal(one, before)  # removal alone would leave the default, and not what stood before
 
 
 @contextlib.contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, so that what was started is stopped. Nothing changes outside the main thread."""
+def ended_by_signals() -> Iterator[None]:
+    """What ends a process does what Ctrl-C does, so that what was started is stopped. In the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -73,8 +79,14 @@ def ended_by_sigterm() -> Iterator[None]:
     def end(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = [(one, signal.signal(one, end)) for one in _heeded()]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in before:
+            signal.signal(one, handler)
+
+
+def _heeded() -> list[signal.Signals]:
+    """Signals that end this process: not those that whoever started it wants ignored (nohup)."""
+    return [one for one in ENDING if signal.getsignal(one) is not signal.SIG_IGN]

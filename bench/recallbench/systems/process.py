@@ -37,7 +37,7 @@ _ALIVE: set[int] = set()
 @atexit.register
 def _kill_all() -> None:
     for pid in tuple(_ALIVE):
-        _signal_group(pid, hard=True)
+        signal_group(pid, hard=True)
 
 
 def program_of(command: Sequence[str], where: str, folder: Path | None = None) -> None:
@@ -237,11 +237,11 @@ class Child:
             else:
                 polite = self.lines.exited.is_set()
             if not self.lines.exited.is_set():
-                _signal_group(self.pid, hard=False)
+                signal_group(self.pid, hard=False)
                 await self._gone(grace_s)
         finally:
             # Also after a clean exit: children of the child may have stayed in its group.
-            _signal_group(self.pid, hard=True)
+            signal_group(self.pid, hard=True)
             if self._answers is not None:
                 self._answers.close()
         await self._gone(KILL_S)
@@ -270,7 +270,7 @@ class _Answers(asyncio.Protocol):
         self._lines.answers_closed()
 
 
-def _signal_group(pid: int, hard: bool) -> None:
+def signal_group(pid: int, hard: bool) -> None:
     """End the group that a child leads; nothing happens where it is gone."""
     if sys.platform == "win32":
         subprocess.run(
