@@ -84,7 +84,7 @@ test-heavy: $(VENV)/.heavy
 
 # The paired statistics against other people's, on the same input.
 test-peers: $(VENV)/.peers
-	$(PY) -m pytest tests/bench/test_gate_peers.py
+	$(PY) -m pytest tests/bench/gate/test_gate_peers.py
 
 # The tests of the pages in a real browser; axe-core comes from npm.
 test-browser: $(VENV)/.browser
@@ -112,7 +112,7 @@ reports-check:
 
 # From clean: every notebook is run and compared with its twin and its committed output. RECALLBENCH_DATA: for all of it.
 notebooks: $(VENV)/.notebooks
-	$(PY) -m pytest -m notebooks -s tests/bench/test_notebooks.py
+	$(PY) -m pytest -m notebooks -s tests/bench/docs/test_notebooks.py
 
 lint: $(VENV)/.test
 	$(PY) -m ruff check .

@@ -10,12 +10,12 @@ import sys
 import tempfile
 
 from recallstack.errors import InputError
-from recallstack.memory.admin import Admin
-from recallstack.memory.errors import StoreError
-from recallstack.memory.model import NewMemory
-from recallstack.memory.modes import Modes
-from recallstack.memory.portal import Portal
-from recallstack.memory.services import Settings, open_stores
+from recallstack.systems.memory.admin import Admin
+from recallstack.systems.memory.errors import StoreError
+from recallstack.systems.memory.model import NewMemory
+from recallstack.systems.memory.modes import Modes
+from recallstack.systems.memory.portal import Portal
+from recallstack.systems.memory.services import Settings, open_stores
 
 
 def main(url: str) -> None:

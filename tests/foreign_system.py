@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from recallbench.adapter import serve
+from recallbench.adapters.python import serve
 
 mode = sys.argv[1]
 

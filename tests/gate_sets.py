@@ -12,7 +12,7 @@ from recallbench.datasets.model import LabelledSet, Question, SetInfo
 from recallbench.gate.judge import GateResult, judge
 from recallbench.gate.policy import Policy, policy_of
 from recallbench.systems.base import Observed, SystemRun
-from recallstack.rows import Corpus, Memory
+from recallstack.ranking.rows import Corpus, Memory
 
 COUNT = 40
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from recallstack.lane.classify import REVIEW_POLICY
+from recallstack.systems.lane.classify import REVIEW_POLICY
 
 WIRES = ("openai-chat", "openai-responses", "anthropic", "gemini")
 User = tuple[str, str]

@@ -18,8 +18,8 @@ from typing import Any
 import psutil
 import pytest
 
-from recallstack.preretrieval.contract import RetrieverError, SearchRequest, SearchResponse
-from recallstack.preretrieval.http_retriever import HttpRetriever
+from recallstack.systems.preretrieval.contract import RetrieverError, SearchRequest, SearchResponse
+from recallstack.systems.preretrieval.http_retriever import HttpRetriever
 
 HIT = {"doc_id": "d1", "title": "Ports", "path": "ops.md", "snippet": "5432", "score": 0.5, "source": "docs"}
 GOOD = json.dumps({"hits": [HIT]}).encode()

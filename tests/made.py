@@ -14,7 +14,7 @@ from recallbench.datasets.model import LabelledSet
 from recallbench.datasets.skips import Skips
 from recallbench.datasets.stream import Stream
 from recallstack.errors import InputError
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 BOM = b"\xef\xbb\xbf"
 

@@ -19,13 +19,13 @@ import sqlalchemy as sa
 from killing import VM_STEPS, serve_kills, trace_lines
 from memory_support import ALL_MODES, START, Letters
 
-import recallstack.memory
-from recallstack.memory import database as database_module
-from recallstack.memory.model import NewMemory
-from recallstack.memory.portal import Portal
-from recallstack.memory.services import Settings, open_stores
+import recallstack.systems.memory
+from recallstack.systems.memory import database as database_module
+from recallstack.systems.memory.model import NewMemory
+from recallstack.systems.memory.portal import Portal
+from recallstack.systems.memory.services import Settings, open_stores
 
-PACKAGE = str(Path(recallstack.memory.__file__).parent)
+PACKAGE = str(Path(recallstack.systems.memory.__file__).parent)
 BATCHES = [["aab", "abb", "acc"], ["bba", "bcc"], ["cca", "ccb", "abc"]]
 CANDIDATES = ["aaaa", "bbbb", "cccc"]
 

@@ -16,14 +16,14 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from postgres import schema
 
-from recallstack.memory.admin import Admin
-from recallstack.memory.database import Database
-from recallstack.memory.model import NewMemory
-from recallstack.memory.modes import Modes
-from recallstack.memory.portal import Portal
-from recallstack.memory.schema import CANDIDATES, DEBTS, MEMORIES
-from recallstack.memory.services import Settings, open_stores
-from recallstack.memory.vectors import VectorTable
+from recallstack.systems.memory.admin import Admin
+from recallstack.systems.memory.database import Database
+from recallstack.systems.memory.model import NewMemory
+from recallstack.systems.memory.modes import Modes
+from recallstack.systems.memory.portal import Portal
+from recallstack.systems.memory.schema import CANDIDATES, DEBTS, MEMORIES
+from recallstack.systems.memory.services import Settings, open_stores
+from recallstack.systems.memory.vectors import VectorTable
 
 START = 1_700_000_000_000
 ALL_MODES = Modes(candidates=True, injection="canary", injection_users=frozenset({"ann", "bob"}))

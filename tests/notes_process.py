@@ -15,13 +15,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from killing import VM_STEPS, serve_kills, trace_lines
 from notes_support import Table, config_of
 
-import recallstack.notes
-from recallstack.notes import ChunkRule, Notes
-from recallstack.notes import sync as sync_module
-from recallstack.notes import vectors as vectors_module
-from recallstack.notes.store import Store
+import recallstack.systems.notes
+from recallstack.systems.notes import ChunkRule, Notes
+from recallstack.systems.notes import sync as sync_module
+from recallstack.systems.notes import vectors as vectors_module
+from recallstack.systems.notes.store import Store
 
-PACKAGE = str(Path(recallstack.notes.__file__).parent)
+PACKAGE = str(Path(recallstack.systems.notes.__file__).parent)
 
 
 def work(command: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recallstack.notes import Notes, NotesConfig
-from recallstack.tokens import tokenize
+from recallstack.ranking.tokens import tokenize
+from recallstack.systems.notes import Notes, NotesConfig
 
 START_NS = 1_700_000_000_000_000_000
 

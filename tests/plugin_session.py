@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from recallstack.preretrieval.contract import Hit, SearchRequest, SearchResponse
-from recallstack.preretrieval.engine import Outcome, PreRetrieval, PreRetrievalConfig
-from recallstack.preretrieval.log import Event
-from recallstack.preretrieval.retriever import InProcessRetriever
+from recallstack.systems.preretrieval.contract import Hit, SearchRequest, SearchResponse
+from recallstack.systems.preretrieval.engine import Outcome, PreRetrieval, PreRetrievalConfig
+from recallstack.systems.preretrieval.log import Event
+from recallstack.systems.preretrieval.retriever import InProcessRetriever
 
 
 def hit(doc_id: str, score: float = 1.0, snippet: str = "text") -> Hit:

@@ -15,13 +15,13 @@ import numpy as np
 
 from recallbench.datasets.hashing import hashed
 from recallbench.datasets.model import LabelledSet, Question, SetInfo
-from recallbench.evaluation import Evaluation, evaluate
+from recallbench.evaluation.evaluate import Evaluation, evaluate
 from recallbench.measures import parse_measure
-from recallbench.reports.load import StoredRun, load_run
 from recallbench.reports.section import Section, sections
-from recallbench.runs import RunFolder, manifest_of
+from recallbench.runs.load import StoredRun, load_run
+from recallbench.runs.store import RunFolder, manifest_of
 from recallbench.systems.base import SystemRun, TraceRow
-from recallstack.rows import Corpus, Memory
+from recallstack.ranking.rows import Corpus, Memory
 
 Lists = Mapping[str, Sequence[str]]
 """System -> for each question the ids that it returned; ids of one letter may stand together."""

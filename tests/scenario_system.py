@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from recallbench.adapter import serve
+from recallbench.adapters.python import serve
 
 mode, log = sys.argv[1], Path(sys.argv[2])
 

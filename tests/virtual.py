@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from recallstack.session.clock import VirtualClock, settle
+from recallstack.systems.session.clock import VirtualClock, settle
 
 
 def play(scenario: Callable[[VirtualClock], Awaitable[None]], timers_left: int = 0) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recallstack.channels.bm25 import BM25Index
-from recallstack.channels.postings import Postings
-from recallstack.specs import BM25Spec
+from recallstack.ranking.channels.bm25 import BM25Index
+from recallstack.ranking.channels.postings import Postings
+from recallstack.ranking.specs import BM25Spec
 
 bm25s = pytest.importorskip("bm25s")
 rank_bm25 = pytest.importorskip("rank_bm25")

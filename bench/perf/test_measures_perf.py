@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from recallbench.match import from_arrays, from_dicts
+from recallbench.evaluation.match import from_arrays, from_dicts
 from recallbench.measures import compute_all, parse_measure
 
 QUESTIONS, DEPTH, LABELS, CORPUS = 2_000, 100, 4, 5_000

@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from recallstack.channels.fts5 import fts_query
-from recallstack.notes import Notes, NotesConfig
-from recallstack.notes.chunker import ChunkRule, chunks
-from recallstack.tokens import tokenize
+from recallstack.ranking.channels.fts5 import fts_query
+from recallstack.ranking.tokens import tokenize
+from recallstack.systems.notes import Notes, NotesConfig
+from recallstack.systems.notes.chunker import ChunkRule, chunks
 
 QUICK = os.environ.get("RECALLBENCH_PERF_QUICK") == "1"
 FILES, QUERIES = (500, 20) if QUICK else (10_000, 200)

@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 
 from recallbench.datasets import registry
-from recallbench.serve_recipe import KnowledgeBase
-from recallstack.preretrieval.contract import SearchRequest, SearchResponse, decode_response, encode
-from recallstack.presets import preset
+from recallbench.serve.recipe import KnowledgeBase
+from recallstack.ranking.presets import preset
+from recallstack.systems.preretrieval.contract import SearchRequest, SearchResponse, decode_response, encode
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")

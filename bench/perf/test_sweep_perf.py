@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recallbench.match import from_arrays
+from recallbench.evaluation.match import from_arrays
 from recallbench.measures import compute_all, parse_measure
-from recallbench.sweep import sweep
-from recallstack.candidates import Candidates
-from recallstack.counting import Pooled, Prepared, fast_available, prepare
-from recallstack.fusion import Fusion, Weights, fuse
-from recallstack.specs import ChannelName
+from recallbench.sweeps.score import sweep
+from recallstack.ranking.candidates import Candidates
+from recallstack.ranking.fusion import Fusion, Weights, fuse
+from recallstack.ranking.kernels.counting import Pooled, Prepared, fast_available, prepare
+from recallstack.ranking.specs import ChannelName
 
 QUESTIONS, DEPTH, MEMORIES = 1982, 100, 588
 QUICK = os.environ.get("RECALLBENCH_PERF_QUICK") == "1"

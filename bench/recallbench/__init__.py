@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recallbench.ablations import ablation
-    from recallbench.compared import compare
     from recallbench.datasets.registry import load
-    from recallbench.experiment import Experiment
-    from recallbench.frames import from_frames, system_from_frame, to_frames
+    from recallbench.evaluation.compared import compare
+    from recallbench.evaluation.experiment import Experiment
+    from recallbench.evaluation.frames import from_frames, system_from_frame, to_frames
     from recallbench.measures import parse_measure
-    from recallbench.sweep_maps import sweep_map
+    from recallbench.sweeps.ablations import ablation
+    from recallbench.sweeps.maps import sweep_map
 
 __all__ = [
     "Experiment",
@@ -27,15 +27,15 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Experiment": "recallbench.experiment",
-    "ablation": "recallbench.ablations",
-    "compare": "recallbench.compared",
-    "from_frames": "recallbench.frames",
+    "Experiment": "recallbench.evaluation.experiment",
+    "ablation": "recallbench.sweeps.ablations",
+    "compare": "recallbench.evaluation.compared",
+    "from_frames": "recallbench.evaluation.frames",
     "load": "recallbench.datasets.registry",
     "parse_measure": "recallbench.measures",
-    "sweep_map": "recallbench.sweep_maps",
-    "system_from_frame": "recallbench.frames",
-    "to_frames": "recallbench.frames",
+    "sweep_map": "recallbench.sweeps.maps",
+    "system_from_frame": "recallbench.evaluation.frames",
+    "to_frames": "recallbench.evaluation.frames",
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 
-from recallbench.adapter import serve
+from recallbench.adapters.python import serve
 
 
 class Plugin:

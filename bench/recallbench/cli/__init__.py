@@ -118,7 +118,7 @@ def _warned(message: Warning | str, *where: Any, **more: Any) -> None:
 
 
 def _say(message: str, code: int) -> int:
-    from recallbench.reports.safe import one_line
+    from recallbench.text.escape import one_line
 
     print(f"recallbench: error: {one_line(message)}", file=sys.stderr)
     return code

@@ -57,13 +57,13 @@ def save(**options: Any) -> int:
     A folder that holds a baseline is replaced, whole or not at all; it stays as it is where the answers are the same.
     Exit code 2 if a trust check fails: such answers are no baseline.
     """
-    from recallbench.baselines.changes import counted
-    from recallbench.baselines.files import save as write
-    from recallbench.baselines.model import baseline_of
-    from recallbench.baselines.revision import current_commit
-    from recallbench.evaluation import depth_for, evaluate
-    from recallbench.experiment import measures_for
-    from recallbench.runs import manifest_of
+    from recallbench.evaluation.evaluate import depth_for, evaluate
+    from recallbench.evaluation.experiment import measures_for
+    from recallbench.gate.baselines.changes import counted
+    from recallbench.gate.baselines.files import save as write
+    from recallbench.gate.baselines.model import baseline_of
+    from recallbench.gate.baselines.revision import current_commit
+    from recallbench.runs.store import manifest_of
     from recallstack.errors import InputError
 
     config, labelled = _config(options)
@@ -100,9 +100,9 @@ def save(**options: Any) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(folder: Path | None, config: Path | None, question: str | None, as_json: bool) -> None:
     """What a baseline holds: the set, the systems, means; or one question's lists."""
-    from recallbench.baselines.files import load
-    from recallbench.baselines.show import baseline_markdown, baseline_values
     from recallbench.cli.show import print_json
+    from recallbench.gate.baselines.files import load
+    from recallbench.gate.baselines.show import baseline_markdown, baseline_values
 
     held = load(_folder(folder, config))
     if as_json:
@@ -128,10 +128,10 @@ def check(folder: Path | None, as_json: bool, **options: Any) -> int:
 
     Exit codes: 0 nothing has changed; 1 something has, and a gate still takes it; 2 a gate refuses it.
     """
-    from recallbench.baselines.changes import counted
-    from recallbench.baselines.check import check as compare
-    from recallbench.baselines.files import load
     from recallbench.cli.show import print_json
+    from recallbench.gate.baselines.changes import counted
+    from recallbench.gate.baselines.check import check as compare
+    from recallbench.gate.baselines.files import load
 
     held = load(_folder(folder, options["config"]))
     config, labelled = _config(options)
@@ -169,10 +169,10 @@ def _config(options: dict[str, Any]) -> tuple[Config, LabelledSet]:
 
 
 def _answers(config: Config, labelled: LabelledSet, depth: int, options: dict[str, Any]) -> list[SystemRun]:
-    from recallbench.cache import CandidateCache, cache_folder
+    from recallbench.cache.candidates import CandidateCache, cache_folder
     from recallbench.cli.show import progress
     from recallbench.cli.system_options import configured_of, overrides_of
-    from recallbench.evaluation import run_system
+    from recallbench.evaluation.evaluate import run_system
     from recallbench.systems.specs import systems_of
     from recallstack.errors import InputError
 

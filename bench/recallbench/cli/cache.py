@@ -14,7 +14,7 @@ def cache() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(as_json: bool) -> None:
     """The folder, and how much it holds. `RECALLBENCH_CACHE` names another folder."""
-    from recallbench.cache import cache_folder, cache_info
+    from recallbench.cache.candidates import cache_folder, cache_info
     from recallbench.cli.show import print_json
 
     folder = cache_folder()
@@ -28,7 +28,7 @@ def info(as_json: bool) -> None:
 @cache.command()
 def clear() -> None:
     """Delete all candidates of the cache."""
-    from recallbench.cache import cache_clear, cache_folder
+    from recallbench.cache.candidates import cache_clear, cache_folder
 
     folder = cache_folder()
     click.echo(f"{folder}: {cache_clear(folder)} files deleted")

@@ -22,8 +22,8 @@ def compare(run: Path, others: tuple[str, ...], flips: int, seed: int, as_json: 
     of the same memories and questions; labels that changed between them are told.
     """
     from recallbench.cli.show import print_json
-    from recallbench.comparing import across, pair, pairing_markdown, pairing_values
-    from recallbench.reports.load import load_run
+    from recallbench.runs.comparing import across, pair, pairing_markdown, pairing_values
+    from recallbench.runs.load import load_run
     from recallstack.errors import InputError
 
     if len(others) == 2:

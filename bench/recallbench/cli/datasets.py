@@ -34,7 +34,7 @@ def list_sets(as_json: bool) -> None:
     """The sets that ship with the package, and the public formats that can be read."""
     from recallbench.cli.show import print_json
     from recallbench.datasets.registry import formats, names
-    from recallbench.markdown import table
+    from recallbench.text.tables import table
 
     if as_json:
         print_json(
@@ -58,7 +58,7 @@ def show(name: str, data: Path | None, question: str | None, as_json: bool) -> N
     """What a set holds: counts by language, category, split and memory type; its hashes."""
     from recallbench.cli.show import print_json
     from recallbench.datasets.registry import load
-    from recallbench.markdown import table
+    from recallbench.text.tables import table
 
     labelled = load(name, data=data)
     if question is not None:
@@ -132,8 +132,8 @@ def check(names: tuple[str, ...], every: bool, data: Path | None, as_json: bool)
     """Check labels, duplicates, scopes, word copying and balance. Exit code 1 if there is an error."""
     from recallbench.cli.show import print_json
     from recallbench.datasets import registry
-    from recallbench.datasets.check import check as check_set
     from recallbench.datasets.jsonl import one_line
+    from recallbench.evaluation.check_set import check as check_set
     from recallstack.errors import InputError
 
     wanted = [*names, *(one.name for one in registry.names() if every)]

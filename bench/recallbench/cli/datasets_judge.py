@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from recallbench.datasets.judging import Agreement, Judgement
     from recallbench.datasets.model import LabelledSet
-    from recallbench.datasets.pool import LeftOut, Pair
+    from recallbench.labelling.judging import Agreement, Judgement
+    from recallbench.labelling.pool import LeftOut, Pair
     from recallbench.systems.base import SystemRun
 
 POOL = ("keyword-only", "bm25-okapi", "vector-lsa", "rrf-k10")
@@ -37,10 +37,11 @@ def pool(name: str, systems: tuple[str, ...], **options: Any) -> None:
     With --out the pairs are ready to be judged: in a spreadsheet (the column grade), or with `datasets judge`.
     """
     from recallbench.cli.show import print_json
-    from recallbench.datasets import judging, registry
-    from recallbench.datasets.pool import leave_one_out, second_pass, unjudged
-    from recallbench.markdown import table
+    from recallbench.datasets import registry
+    from recallbench.labelling import judging
+    from recallbench.labelling.pool import leave_one_out, second_pass, unjudged
     from recallbench.measures import parse_measure
+    from recallbench.text.tables import table
 
     labelled = registry.load(name, data=options["data"])
     left: tuple[LeftOut, ...] = ()
@@ -81,7 +82,7 @@ def pool(name: str, systems: tuple[str, ...], **options: Any) -> None:
 
 def _kept(out: Path, labelled: LabelledSet, pairs: list[Pair]) -> list[Judgement]:
     """The pairs, and the grades that a file of that name holds already: judging is work, and is not written over."""
-    from recallbench.datasets import judging
+    from recallbench.labelling import judging
 
     held = {(row.question, row.memory): row for row in judging.read(out, labelled)} if out.is_file() else {}
     rows = [held.pop((row.question, row.memory), row) for row in judging.rows_of(labelled, pairs)]
@@ -93,9 +94,9 @@ def _shown(value: float, sign: str = "") -> str:
 
 
 def _runs(labelled: LabelledSet, systems: tuple[str, ...], depth: int, query: str) -> list[SystemRun]:
-    from recallbench.cache import CandidateCache, cache_folder
+    from recallbench.cache.candidates import CandidateCache, cache_folder
     from recallbench.datasets.conversation import asked_with_context
-    from recallbench.evaluation import depth_for, run_system
+    from recallbench.evaluation.evaluate import depth_for, run_system
     from recallbench.measures import parse_measure
     from recallbench.systems.specs import systems_of
 
@@ -119,8 +120,9 @@ def judge(name: str, file: Path, judge_name: str | None, replace_old: bool, comp
     into the set, or --agreement compares them with its labels.
     """
     from recallbench.cli.show import print_json
-    from recallbench.datasets import judging, registry
-    from recallbench.datasets.applying import apply
+    from recallbench.datasets import registry
+    from recallbench.labelling import judging
+    from recallbench.labelling.applying import apply
     from recallstack.errors import InputError
 
     folder = Path(name) if judge_name is None else registry.folder_of_own(name)
@@ -146,7 +148,7 @@ def judge(name: str, file: Path, judge_name: str | None, replace_old: bool, comp
 
 
 def _ask(file: Path, labelled: LabelledSet, rows: list[Judgement]) -> None:
-    from recallbench.datasets import judging
+    from recallbench.labelling import judging
 
     place, skipped = 0, set[int]()
     trail = [number for number, row in enumerate(rows) if row.grade]  # back goes on where the last session stopped
@@ -205,7 +207,7 @@ def _key() -> str:
 
 
 def _show_agreement(found: Agreement) -> None:
-    from recallbench.markdown import table
+    from recallbench.text.tables import table
 
     cells = [[first, *(str(found.table[first, second]) for second in "012")] for first in "012"]
     click.echo(table(["first pass", "second: 0", "second: 1", "second: 2"], cells))

@@ -41,9 +41,9 @@ def from_log(
     import dataclasses
 
     from recallbench.cli.show import print_json
-    from recallbench.datasets.from_log import POOL, field_names
-    from recallbench.datasets.from_log import from_log as make
-    from recallbench.datasets.masking import REGIONS, Masker
+    from recallbench.labelling.from_log import POOL, field_names
+    from recallbench.labelling.from_log import from_log as make
+    from recallbench.labelling.masking import REGIONS, Masker
 
     done = make(
         log,

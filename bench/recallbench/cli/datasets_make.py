@@ -50,13 +50,13 @@ def power(
     would be found at 80 % power (two-sided 5 %) for each measure; the share of significant pairs among the better
     half of the systems (randomization test, Holm's correction). Exit code 2 if a trust check fails.
     """
-    from recallbench.cache import CandidateCache, cache_folder
+    from recallbench.cache.candidates import CandidateCache, cache_folder
     from recallbench.cli.show import print_json, progress
     from recallbench.datasets.conversation import asked_with_context
-    from recallbench.datasets.power_report import power_report
-    from recallbench.datasets.power_table import power_markdown, power_values
     from recallbench.datasets.registry import load
-    from recallbench.experiment import Experiment
+    from recallbench.evaluation.experiment import Experiment
+    from recallbench.labelling.power import power_report
+    from recallbench.labelling.power_table import power_markdown, power_values
     from recallbench.systems.specs import systems_of
 
     labelled = load(name, data=data)
@@ -94,8 +94,8 @@ def grow(name: str, out: Path, rows: int, seed: int, data: Path | None, as_json:
     import dataclasses
 
     from recallbench.cli.show import print_json, progress
-    from recallbench.datasets.grow import grow as grow_set
     from recallbench.datasets.registry import load
+    from recallbench.labelling.grow import grow as grow_set
 
     labelled = load(name, data=data)
     with progress("grow", None, quiet) as step:

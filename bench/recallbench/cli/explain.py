@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from recallbench.explain import Explanation
+    from recallbench.evaluation.explain import Explanation
 
 
 @click.command()
@@ -33,7 +33,7 @@ def explain(
     """One question (its id) through one recipe: every stage, where each relevant memory was, where it was lost."""
     from recallbench.cli.show import print_json
     from recallbench.datasets.registry import load
-    from recallbench.explain import explain as find
+    from recallbench.evaluation.explain import explain as find
     from recallbench.systems.recipe import recipe_of
 
     found = find(load(dataset, data=data), question, recipe_of(spec), depth)
@@ -44,7 +44,7 @@ def explain(
 
 
 def _markdown(found: Explanation, top: int, include_text: bool) -> str:
-    from recallbench.markdown import table
+    from recallbench.text.tables import table
 
     values: dict[str, Any] = found.to_values(include_text)
     grades = {label["memory"]: str(label["grade"]) for label in values["labels"]}

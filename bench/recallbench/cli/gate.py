@@ -95,7 +95,7 @@ def gate(**options: Any) -> int:
     The policy is [gate] in recallbench.toml (`recallbench init` writes one). Exit codes: 0 PASS; 1 FAIL; 2 INVALID or
     bad input; 3 INCONCLUSIVE with --strict, which is 0 without.
     """
-    from recallbench.cache import CandidateCache, cache_folder
+    from recallbench.cache.candidates import CandidateCache, cache_folder
     from recallbench.cli.show import print_json, progress
     from recallbench.cli.system_options import configured_of, overrides_of
     from recallbench.gate.lines import headline
@@ -209,7 +209,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _write_pool(result: GateResult, path: Path) -> None:
-    from recallbench.datasets.judging import Judgement, write
+    from recallbench.labelling.judging import Judgement, write
 
     labelled = result.evaluation.labelled
     corpus = {question.id: labelled.corpora[question.corpus].index for question in labelled.questions}
@@ -219,7 +219,7 @@ def _write_pool(result: GateResult, path: Path) -> None:
 
 
 def _keep_run(result: GateResult, options: dict[str, Any]) -> None:
-    from recallbench.runs import RunFolder, manifest_of, run_id
+    from recallbench.runs.store import RunFolder, manifest_of, run_id
 
     evaluation, policy = result.evaluation, result.policy
     settings = {"depth": evaluation.depth, "split": evaluation.split, "query": policy.query, "against": result.against}

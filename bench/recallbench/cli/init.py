@@ -83,7 +83,7 @@ def _from(out: Path, dataset: str) -> str:
 
 
 def _next(system: str) -> str:
-    from recallbench.systems.specs import kind_of
+    from recallbench.systems.spec import kind_of
 
     first = "" if system else "Name your system in recallbench.toml: spec = … in [systems.plugin].\n"
     check = "  recallbench systems check plugin     what is wrong with the adapter, line by line\n"

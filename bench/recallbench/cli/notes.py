@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from recallstack.notes import Notes, SyncReport
+    from recallstack.systems.notes import Notes, SyncReport
 
 F = TypeVar("F", bound=Callable[..., Any])
 DATABASE = Path(".index") / "recallbench-notes.db"
@@ -119,7 +119,7 @@ def search(
     they come from ranks over all notes.
     """
     from recallstack.errors import InputError
-    from recallstack.notes.sensitivity import read_session_map
+    from recallstack.systems.notes.sensitivity import read_session_map
 
     if not query.strip():
         raise InputError("the query is empty; give a few words")
@@ -151,7 +151,7 @@ def status(folder: Path, more: tuple[Path, ...], db: Path | None, exclude: tuple
     import dataclasses
 
     from recallbench.cli.show import print_json
-    from recallbench.markdown import table
+    from recallbench.text.tables import table
 
     with _open(folder, more, db, exclude, None, must_exist=True) as opened:
         found = dataclasses.asdict(opened.status())
@@ -177,10 +177,10 @@ def _open(
     **settings: Any,
 ) -> Notes:
     """The notes of these folders. Raises InputError for a folder, an index or an embedder that is not there."""
-    from recallstack.embed import resolve_embedder
     from recallstack.errors import InputError
-    from recallstack.notes import ChunkRule, Notes, NotesConfig
-    from recallstack.notes.globs import DEFAULT_EXCLUDE
+    from recallstack.ranking.embedders import resolve_embedder
+    from recallstack.systems.notes import ChunkRule, Notes, NotesConfig
+    from recallstack.systems.notes.globs import DEFAULT_EXCLUDE
 
     for one in (folder, *more):
         if not one.is_dir():
@@ -225,7 +225,7 @@ def _print_hits(opened: Notes, query: str, session: str | None, limit: int, as_j
     import dataclasses
 
     from recallbench.cli.show import print_json
-    from recallstack.notes.scanner import shown
+    from recallstack.systems.notes.scanner import shown
 
     found = opened.search(query, session, limit)
     mapped = opened.config.session_map is not None

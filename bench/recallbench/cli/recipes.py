@@ -15,9 +15,9 @@ def recipes() -> None:
 def list_recipes(as_json: bool) -> None:
     """Every preset, one a line."""
     from recallbench.cli.show import print_json
-    from recallbench.markdown import table
-    from recallstack.presets import presets
-    from recallstack.recipes import to_dict
+    from recallbench.text.tables import table
+    from recallstack.ranking.presets import presets
+    from recallstack.ranking.recipes import to_dict
 
     if as_json:
         print_json([to_dict(one) for one in presets().values()])
@@ -33,7 +33,7 @@ def show(name: str, as_json: bool) -> None:
     """A recipe as TOML, every field written out; edit it and pass the file to --system."""
     from recallbench.cli.show import print_json
     from recallbench.systems.recipe import recipe_of
-    from recallstack.recipes import to_dict, to_toml
+    from recallstack.ranking.recipes import to_dict, to_toml
 
     recipe = recipe_of(name)
     if as_json:
@@ -49,9 +49,9 @@ def show(name: str, as_json: bool) -> None:
 def diff(first: str, second: str, as_json: bool) -> None:
     """The fields in which two recipes differ."""
     from recallbench.cli.show import print_json
-    from recallbench.markdown import table
     from recallbench.systems.recipe import recipe_of
-    from recallstack.recipes import describe_difference
+    from recallbench.text.tables import table
+    from recallstack.ranking.recipes import describe_difference
 
     a, b = recipe_of(first), recipe_of(second)
     found = describe_difference(a, b)

@@ -59,10 +59,10 @@ def make(runs: tuple[Path, ...], **options: Any) -> None:
     """
     from recallbench.reports.html import report_html
     from recallbench.reports.inputs import read_scenarios, read_sweep
-    from recallbench.reports.load import run_folders
-    from recallbench.reports.merge import load_runs
     from recallbench.reports.section import sections
     from recallbench.reports.write import folder_names, write_badge, write_markdown, write_text
+    from recallbench.runs.load import run_folders
+    from recallbench.runs.merge import load_runs
     from recallstack.errors import InputError
 
     if not any(options[name] for name in ("html", "markdown", "badge")):

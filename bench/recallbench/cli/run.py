@@ -11,9 +11,9 @@ from recallbench.cli.system_options import system_options
 
 if TYPE_CHECKING:
     from recallbench.datasets.model import LabelledSet
-    from recallbench.evaluation import Evaluation
+    from recallbench.evaluation.evaluate import Evaluation
     from recallbench.systems.base import System
-    from recallstack.pipeline import Retrieve
+    from recallstack.ranking.pipeline import Retrieve
 
 
 REPLAY_OPTIONS = ("turns", "steps", "latency_ms", "step_ms", "rewinds", "cancels", "seed")
@@ -112,7 +112,7 @@ def run(datasets: tuple[str, ...], systems: tuple[str, ...], **options: Any) -> 
     """
     from recallbench.cli.show import print_json
     from recallbench.datasets import registry
-    from recallbench.latency import latencies, latency_line
+    from recallbench.evaluation.latency import latencies, latency_line
     from recallstack.errors import InputError
 
     context = click.get_current_context()
@@ -126,7 +126,7 @@ def run(datasets: tuple[str, ...], systems: tuple[str, ...], **options: Any) -> 
     ]
     done = [_one(registry.load(name, data=options["data"]), systems, options) for name in names]
     if options["as_json"]:
-        from recallbench.summary import summary_values
+        from recallbench.evaluation.summary import summary_values
 
         print_json(
             [
@@ -153,7 +153,7 @@ def run(datasets: tuple[str, ...], systems: tuple[str, ...], **options: Any) -> 
 
 
 def _markdown(evaluation: Evaluation, options: dict[str, Any]) -> str:
-    from recallbench.summary import summary_markdown
+    from recallbench.evaluation.summary import summary_markdown
 
     by = None
     if options["by"]:
@@ -162,7 +162,7 @@ def _markdown(evaluation: Evaluation, options: dict[str, Any]) -> str:
         by = dict.fromkeys(options["by"], shown if options["measures"] else shown[:1])
     text = summary_markdown(evaluation, options["baseline"], by)
     if options["replay"]:
-        from recallbench.replay import cost_table
+        from recallbench.scenarios.sessions import cost_table
 
         return f"{cost_table(evaluation)}\n{text}"
     return text
@@ -170,9 +170,9 @@ def _markdown(evaluation: Evaluation, options: dict[str, Any]) -> str:
 
 def _replayed(systems: list[System], options: dict[str, Any], retrieve: Retrieve) -> list[System]:
     """The variants of the one injection recipe that was named."""
-    from recallbench.replay import Settings, replay_systems
+    from recallbench.scenarios.sessions import Settings, replay_systems
     from recallstack.errors import InputError
-    from recallstack.recipes import InjectRecipe
+    from recallstack.ranking.recipes import InjectRecipe
 
     recipes = [getattr(system, "recipe", None) for system in systems]
     if len(recipes) != 1 or not isinstance(recipes[0], InjectRecipe):
@@ -182,16 +182,16 @@ def _replayed(systems: list[System], options: dict[str, Any], retrieve: Retrieve
 
 
 def _one(whole: LabelledSet, specs: tuple[str, ...], options: dict[str, Any]) -> tuple[Evaluation, Path]:
-    from recallbench.aggregate import GROUPINGS
-    from recallbench.cache import CandidateCache, cache_folder
+    from recallbench.cache.candidates import CandidateCache, cache_folder
     from recallbench.cli.show import progress
     from recallbench.cli.system_options import configured_of, overrides_of
     from recallbench.datasets.conversation import asked_with_context
     from recallbench.datasets.select import select
-    from recallbench.evaluation import depth_for, evaluate, run_system
-    from recallbench.experiment import measures_for
-    from recallbench.replay import cost_table
-    from recallbench.runs import RunFolder, manifest_of, run_id
+    from recallbench.evaluation.aggregate import GROUPINGS
+    from recallbench.evaluation.evaluate import depth_for, evaluate, run_system
+    from recallbench.evaluation.experiment import measures_for
+    from recallbench.runs.store import RunFolder, manifest_of, run_id
+    from recallbench.scenarios.sessions import cost_table
     from recallbench.systems.external import ExternalSystem
     from recallbench.systems.specs import systems_of
     from recallstack.errors import InputError

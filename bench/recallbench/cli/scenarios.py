@@ -62,7 +62,7 @@ def _chosen(folders: tuple[Path, ...], systems: tuple[str, ...], ids: tuple[str,
 def list_(folders: tuple[Path, ...], systems: tuple[str, ...], lang: str, as_json: bool) -> None:
     """All scenarios: system, kind, title."""
     from recallbench.cli.show import print_json
-    from recallbench.markdown import table
+    from recallbench.text.tables import table
 
     found = _chosen(folders, systems)
     if as_json:

@@ -15,12 +15,13 @@ import click
 @click.option("--port", default=8787, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 def serve(dataset: str, data: Path | None, spec: str, host: str, port: int) -> None:
     """Answer contract v0.2 (`POST /search`) over a labelled set or a folder of Markdown, until SIGTERM or Ctrl-C."""
-    from recallbench.datasets import native, registry
-    from recallbench.datasets.notes import read_notes
-    from recallbench.serve import make_app, run_server
-    from recallbench.serve_recipe import KnowledgeBase
+    from recallbench.datasets import registry
+    from recallbench.datasets.readers import native
+    from recallbench.datasets.readers.notes import read_notes
+    from recallbench.serve.app import make_app, run_server
+    from recallbench.serve.recipe import KnowledgeBase
     from recallbench.systems.recipe import recipe_of
-    from recallstack.rows import Corpus
+    from recallstack.ranking.rows import Corpus
 
     folder = Path(dataset)
     named = dataset in {one.name for one in (*registry.names(), *registry.formats())}

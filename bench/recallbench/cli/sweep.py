@@ -41,16 +41,16 @@ def sweep(
     import json
     from typing import Any
 
-    from recallbench.cache import CandidateCache, cache_folder
+    from recallbench.cache.candidates import CandidateCache, cache_folder
     from recallbench.cli.show import print_json
     from recallbench.datasets.registry import load
-    from recallbench.experiment import measures_for
-    from recallbench.markdown import table
-    from recallbench.sweep_grid import Grid
-    from recallbench.sweep_set import sweep_set
+    from recallbench.evaluation.experiment import measures_for
+    from recallbench.sweeps.choose import sweep_set
+    from recallbench.sweeps.grid import Grid
     from recallbench.systems.recipe import recipe_of
+    from recallbench.text.tables import table
     from recallstack.errors import InputError
-    from recallstack.recipes import SearchRecipe, to_dict
+    from recallstack.ranking.recipes import SearchRecipe, to_dict
 
     labelled = load(dataset, data=data)
     changes: dict[str, Any] = {"methods": methods, "k": ks, "pools": pools}

@@ -30,7 +30,7 @@ def check(spec: str, as_json: bool, **options: Any) -> int:
     from recallbench.cli.show import print_json
     from recallbench.cli.system_options import configured_of, overrides_of
     from recallbench.systems.check import check_system
-    from recallbench.systems.specs import parse
+    from recallbench.systems.spec import parse
 
     def show(finding: Finding) -> None:
         if not as_json:
@@ -52,8 +52,8 @@ def check(spec: str, as_json: bool, **options: Any) -> int:
 def list_(config: Path | None, as_json: bool) -> None:
     """The systems of the configuration file."""
     from recallbench.cli.show import print_json
-    from recallbench.markdown import table
     from recallbench.systems.config import configured_systems
+    from recallbench.text.tables import table
 
     found = configured_systems(config)
     if as_json:

@@ -17,9 +17,9 @@ def verify(files: tuple[Path, ...], as_json: bool) -> int:
     shown in full.
     """
     from recallbench.cli.show import print_json
-    from recallbench.markdown import table
-    from recallbench.verify import shipped_cases
-    from recallbench.verify import verify as check
+    from recallbench.text.tables import table
+    from recallbench.verify.run import shipped_cases
+    from recallbench.verify.run import verify as check
 
     result = check(files or shipped_cases())
     counts, failed = result.by_kind(), result.failed

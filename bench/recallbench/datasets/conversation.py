@@ -9,8 +9,8 @@ import msgspec
 from recallbench.datasets.hashing import questions_hash
 from recallbench.datasets.model import LabelledSet, Question
 from recallstack.errors import InputError
-from recallstack.preretrieval.context import fold
-from recallstack.preretrieval.log import Event
+from recallstack.systems.preretrieval.context import fold
+from recallstack.systems.preretrieval.log import Event
 
 _TYPES = {"user": "user/message", "assistant": "assistant/message", "tool": "tool/result"}
 

@@ -6,7 +6,8 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from recallbench.datasets import jsonl, locomo, native, squad
+from recallbench.datasets import jsonl
+from recallbench.datasets.readers import locomo, native, squad
 from recallbench.datasets.registry import FORMATS
 from recallbench.datasets.stream import Stream
 from recallstack.errors import InputError

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from recallbench.datasets.model import LabelledSet, Question, SetInfo
-from recallstack.rows import Corpus, Memory
+from recallstack.ranking.rows import Corpus, Memory
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from recallbench.datasets.jsonl import nearest
 from recallbench.datasets.model import Grade, Question
 from recallstack.errors import InputError
-from recallstack.preretrieval.contract import ContextEntry, Role
+from recallstack.systems.preretrieval.contract import ContextEntry, Role
 
 ANSWERS: int = 2
 """Grade of a label that gives none: the memory answers the question."""

@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from recallbench.display import Part, counted, to_html
-from recallstack.preretrieval.contract import ContextEntry
-from recallstack.rows import Corpus
+from recallbench.text.display import Part, counted, to_html
+from recallstack.ranking.rows import Corpus
+from recallstack.systems.preretrieval.contract import ContextEntry
 
 Text = Annotated[str, Meta(min_length=1)]
 Grade = Annotated[int, Meta(ge=0, le=10)]

@@ -8,10 +8,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from recallbench.datasets import beir, csv_set, locomo, longmemeval, native, squad, trec_set
 from recallbench.datasets.fetch import PUBLIC, folder_of
 from recallbench.datasets.jsonl import find, nearest
 from recallbench.datasets.model import LabelledSet
+from recallbench.datasets.readers import beir, locomo, longmemeval, native, squad
+from recallbench.datasets.readers import csv_table as csv_set
+from recallbench.datasets.readers import trec as trec_set
 from recallbench.datasets.stream import Stream, gather
 from recallstack.errors import InputError
 

@@ -13,7 +13,7 @@ from recallbench.datasets.labels import ANSWERS, Either, Label, QuestionRow, his
 from recallbench.datasets.model import Question
 from recallbench.datasets.skips import Skips
 from recallstack.errors import InputError
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 Place = Callable[[str, str], str]
 """(question id, memory id) -> `file:line` of a label, for formats that keep labels in a file of their own."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from recallbench.datasets.model import Question
-from recallstack.inject import EVERY_LEVEL, Scope
-from recallstack.notes.sensitivity import SessionMap, visible
+from recallstack.ranking.injection import EVERY_LEVEL, Scope
+from recallstack.systems.notes.sensitivity import SessionMap, visible
 
 OWNERS = frozenset({"owner"})
 """The session key of the owner in a labelled set."""

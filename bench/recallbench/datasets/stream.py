@@ -15,7 +15,7 @@ from recallbench.datasets.model import LabelledSet, Question, SetInfo
 from recallbench.datasets.resolve import Place, Resolver
 from recallbench.datasets.skips import Skips
 from recallstack.errors import InputError
-from recallstack.rows import Corpus, Memory
+from recallstack.ranking.rows import Corpus, Memory
 
 
 @dataclass(frozen=True, eq=False)

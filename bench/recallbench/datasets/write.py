@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from recallbench.datasets import native
 from recallbench.datasets.model import Question, SetInfo
+from recallbench.datasets.readers import native
 from recallstack.errors import InputError
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from recallbench.gate import lines
 from recallbench.gate.judge import GateResult
 from recallbench.gate.outcome import Outcome, Verdict
-from recallbench.reports.safe import one_line
+from recallbench.text.escape import one_line
 
 MOST = 10
 """GitHub shows ten annotations of a kind a step; more would hide which came first."""

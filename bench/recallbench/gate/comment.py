@@ -8,8 +8,8 @@ import re
 from recallbench.gate import lines
 from recallbench.gate.judge import GateResult
 from recallbench.gate.outcome import Verdict
-from recallbench.markdown import table
-from recallbench.reports.safe import one_line
+from recallbench.text.escape import one_line
+from recallbench.text.tables import table
 
 MARK = "<!-- recallbench gate -->"
 """Begins every comment, so that a job can find its own and replace it."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recallbench.evaluation import Evaluation
+from recallbench.evaluation.evaluate import Evaluation
+from recallbench.evaluation.match import first_places
 from recallbench.gate.margins import Pair, differences
-from recallbench.match import first_places
 
 Places = NDArray[np.intp]
 CATEGORIES = 3

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from recallbench.aggregate import clusters_of
 from recallbench.datasets.model import LabelledSet
-from recallbench.evaluation import Evaluation, evaluate
+from recallbench.evaluation.aggregate import clusters_of
+from recallbench.evaluation.evaluate import Evaluation, evaluate
+from recallbench.evaluation.trust import Check
 from recallbench.gate.flips import Flips, flips
-from recallbench.gate.interval import VerdictInterval, verdict_interval
 from recallbench.gate.margins import SMALL_CELL, Pair, differences, margin_outcomes, rules_of
 from recallbench.gate.outcome import EXIT, Outcome, Verdict, combined
 from recallbench.gate.policy import Policy
@@ -22,9 +22,9 @@ from recallbench.gate.replays import scenario_outcomes
 from recallbench.gate.rules import latency_outcomes, limit_outcomes, trust_outcomes
 from recallbench.gate.unjudged import Listed
 from recallbench.measures import Measure, parse_measure
+from recallbench.statistics.verdict_interval import VerdictInterval, verdict_interval
 from recallbench.systems.base import SystemRun
 from recallbench.systems.config import Configured
-from recallbench.trust import Check
 from recallstack.errors import InputError
 
 BASELINE = "baseline"

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from recallbench.gate.flips import Flips
-from recallbench.gate.interval import VerdictInterval
 from recallbench.gate.judge import GateResult
-from recallbench.gate.outcome import Change, Outcome, Settle, Verdict
-from recallbench.gate.settle import MOST
-from recallbench.reports.safe import one_line
+from recallbench.gate.outcome import Change, Outcome, Verdict
+from recallbench.statistics.sample_size import MOST, Settle
+from recallbench.statistics.verdict_interval import VerdictInterval
+from recallbench.text.escape import one_line
 
 ROWS = 12
 """Rules shown in a table; where there are more, those that did not pass come first."""

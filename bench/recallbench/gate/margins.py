@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recallbench.aggregate import clusters_of
-from recallbench.evaluation import Evaluation
-from recallbench.gate.interval import FEW_QUESTIONS, VerdictInterval, verdict_interval
+from recallbench.evaluation.aggregate import clusters_of
+from recallbench.evaluation.evaluate import Evaluation
 from recallbench.gate.outcome import Change, Outcome, Verdict
 from recallbench.gate.policy import Policy
-from recallbench.gate.settle import settle
 from recallbench.gate.unjudged import Bounds, Deciding, Lists, label_bounds
-from recallbench.paired import compare
-from recallbench.stats import FEW_CLUSTERS
+from recallbench.statistics.intervals import FEW_CLUSTERS
+from recallbench.statistics.paired import compare
+from recallbench.statistics.sample_size import settle
+from recallbench.statistics.verdict_interval import FEW_QUESTIONS, VerdictInterval, verdict_interval
 from recallstack.errors import InputError
 
 SMALL_CELL = 30

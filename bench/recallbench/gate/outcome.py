@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from recallbench.gate.interval import VerdictInterval
-from recallbench.paired import Comparison
+from recallbench.statistics.paired import Comparison
+from recallbench.statistics.sample_size import Settle
+from recallbench.statistics.verdict_interval import VerdictInterval
 
 
 class Verdict(StrEnum):
@@ -24,20 +25,6 @@ EXIT = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INVALID: 2, Verdict.INCONCLUSI
 """Exit codes; INCONCLUSIVE is 0 unless the policy is strict (protocols, statistics and verdict)."""
 
 Kind = Literal["margin", "floor", "hard", "latency", "scenario", "trust"]
-
-
-@dataclass(frozen=True, slots=True)
-class Settle:
-    """Questions that would settle an inconclusive margin with probability POWER or more (`settle`).
-
-    same: if nothing changed in truth. twice: if the true drop is twice the margin. clusters_*: groups of questions as
-    large as those of now, 0 where none are known.
-    """
-
-    same: int
-    twice: int
-    clusters_same: int = 0
-    clusters_twice: int = 0
 
 
 @dataclass(frozen=True, slots=True)

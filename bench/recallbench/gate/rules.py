@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from recallbench.evaluation import Evaluation
+from recallbench.evaluation.evaluate import Evaluation
 from recallbench.gate.margins import Pair, differences, members
 from recallbench.gate.outcome import Outcome, Verdict
 from recallbench.gate.policy import NO_NEW, Policy

@@ -11,19 +11,19 @@ from typing import Any
 
 import msgspec
 
-from recallbench.baselines.changes import places_of
-from recallbench.baselines.files import load
-from recallbench.baselines.model import run_of
-from recallbench.baselines.revision import checked_out, moved, refuse_foreign, set_up
 from recallbench.datasets.model import LabelledSet
-from recallbench.evaluation import depth_for, run_system
+from recallbench.evaluation.evaluate import depth_for, run_system
+from recallbench.gate.baselines.changes import places_of
+from recallbench.gate.baselines.files import load
+from recallbench.gate.baselines.model import run_of
+from recallbench.gate.baselines.revision import checked_out, moved, refuse_foreign, set_up
 from recallbench.gate.judge import GateResult, judge, measures_of
 from recallbench.gate.policy import Config, Policy
 from recallbench.systems.base import System, SystemRun
 from recallbench.systems.config import Configured
 from recallbench.systems.specs import systems_of
 from recallstack.errors import InputError
-from recallstack.pipeline import Retrieve
+from recallstack.ranking.pipeline import Retrieve
 
 Progress = Callable[[str], None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from recallbench.gate import lines
 from recallbench.gate.judge import GateResult
 from recallbench.gate.outcome import Verdict
-from recallbench.markdown import table
+from recallbench.text.tables import table
 
 FLIPS = 5
 FLIPS_MORE = 3

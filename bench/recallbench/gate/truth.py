@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recallbench.gate.interval import REACH, transformed
+from recallbench.statistics.verdict_interval import REACH, transformed
 
 Float = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recallbench.gate.interval import verdict_interval
-from recallbench.gate.settle import MOST, settle
 from recallbench.gate.truth import Cell, Samples, decisions, draw
+from recallbench.statistics.sample_size import MOST, settle
+from recallbench.statistics.verdict_interval import verdict_interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from recallbench.gate.truth import Cell, Kind, Samples, decisions, detectable, draw
 from recallbench.gate.truth_settle import Settled, settled
-from recallbench.markdown import table
+from recallbench.text.tables import table
 
 KINDS: tuple[Kind, ...] = ("graded", "binary")
 AT_ONCE = 2_000_000

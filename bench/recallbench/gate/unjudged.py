@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recallbench.datasets.model import LabelledSet
-from recallbench.match import PADDING, first_places, labels_of
+from recallbench.evaluation.match import PADDING, first_places, labels_of
 from recallbench.measures import Binary, Measure
 from recallbench.measures.ndcg import NDCG
-from recallbench.ranked import RankedLabels
+from recallbench.measures.ranked import RankedLabels
 from recallbench.systems.base import SystemRun
 
 _NOWHERE = 2**31 - 1

@@ -7,10 +7,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from recallbench.gate import lines
-from recallbench.gate.interval import VerdictInterval
 from recallbench.gate.judge import GateResult
-from recallbench.gate.outcome import Change, Outcome, Settle, Verdict
+from recallbench.gate.outcome import Change, Outcome, Verdict
 from recallbench.scenarios.render import _printable
+from recallbench.statistics.sample_size import Settle
+from recallbench.statistics.verdict_interval import VerdictInterval
 
 FORMAT = 1
 

@@ -19,11 +19,11 @@ from recallbench.measures.judged import Judged
 from recallbench.measures.leak import Leak
 from recallbench.measures.ndcg import NDCG
 from recallbench.measures.precision import P, Rprec
+from recallbench.measures.ranked import RankedLabels
 from recallbench.measures.recall import AllR, R
 from recallbench.measures.rr import RR
 from recallbench.measures.stale import Stale
 from recallbench.measures.success import Success
-from recallbench.ranked import RankedLabels
 from recallstack.errors import InputError
 
 __all__ = ["Binary", "Measure", "compute_all", "parse_measure", "parse_measures"]

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from recallbench.ranked import RankedLabels
+from recallbench.measures.ranked import RankedLabels
 from recallstack.errors import InputError
 
 Float = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from recallbench.measures.base import Float, Mask, Measure
-from recallbench.ranked import RankedLabels
+from recallbench.measures.ranked import RankedLabels
 from recallstack.errors import InputError
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from recallbench.measures.base import Binary, Float
-from recallbench.ranked import RankedLabels
+from recallbench.measures.ranked import RankedLabels
 
 
 @dataclass(frozen=True, slots=True)

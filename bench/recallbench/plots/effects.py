@@ -11,7 +11,7 @@ from recallbench.plots.style import one_of, whiskers
 if TYPE_CHECKING:
     from altair import LayerChart
 
-    from recallbench.ablations import Ablation
+    from recallbench.sweeps.ablations import Ablation
 
 KINDS = {"alone": "alone", "shapley": "on average", "last": "last", "all": "all together"}
 """Kinds of effects that are drawn -> how they are named."""

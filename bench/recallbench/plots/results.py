@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from recallbench.plots.style import GREEN, LABEL, ORANGE, RED, ROW, WIDTH, altair, data, one_of, whiskers
 from recallstack.errors import InputError
-from recallstack.trace import LOSSES
+from recallstack.ranking.trace import LOSSES
 
 if TYPE_CHECKING:
     import pandas as pd
     from altair import Chart, LayerChart
 
-    from recallbench.compared import Compared
-    from recallbench.experiment import ExperimentResult
+    from recallbench.evaluation.compared import Compared
+    from recallbench.evaluation.experiment import ExperimentResult
 
 TONES = (
     "#2f9e67",
@@ -71,7 +71,7 @@ def plot_differences(
     >>> plot_differences(result, by="lang").to_dict()["layer"][1]["encoding"]["x"]["title"]
     'nDCG@5 minus rrf-k60'
     """
-    from recallbench.compared import Compared
+    from recallbench.evaluation.compared import Compared
 
     if isinstance(result, Compared):
         if by is not None or systems:

@@ -13,8 +13,8 @@ from recallbench.plots.style import GREY, RED, SERIES, altair, data
 if TYPE_CHECKING:
     from altair import Chart, LayerChart
 
-    from recallbench.sweep_maps import Cell, Split, SweepMap
-    from recallstack.specs import ChannelName
+    from recallbench.sweeps.maps import Cell, Split, SweepMap
+    from recallstack.ranking.specs import ChannelName
 
 COLUMNS = 40
 """Values of k that a map draws at most."""

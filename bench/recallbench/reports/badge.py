@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from html import escape
 
-from recallbench.markdown import width
-from recallbench.reports.figures import number
-from recallbench.reports.safe import clipped, visible
 from recallbench.reports.section import Section
+from recallbench.text.escape import clipped, visible
+from recallbench.text.numbers import number
+from recallbench.text.tables import width
 
 COLOURS = {"green": "#2f7d4f", "yellow": "#8a6d1a", "red": "#b3261e", "blue": "#1f5fbf"}
 """White text on each has a contrast of at least 4.5 to 1."""

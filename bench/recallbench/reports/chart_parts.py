@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from recallbench.reports.safe import clipped, visible
 from recallbench.reports.words import say
+from recallbench.text.escape import clipped, visible
 
 Spec = dict[str, Any]
 

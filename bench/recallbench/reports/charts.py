@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from recallbench.reports.chart_parts import BLUE, GREEN, GREY, ORANGE, RED, Spec, short_names, sized, tips
-from recallbench.reports.figures import number, spread
 from recallbench.reports.inputs import Sweep
 from recallbench.reports.losses import Waterfall
-from recallbench.reports.safe import visible
 from recallbench.reports.section import Section
 from recallbench.reports.standing import Standing
 from recallbench.reports.words import outcome, say
+from recallbench.text.escape import visible
+from recallbench.text.numbers import number, spread
 
 TONES = {"best": GREEN, "tied": BLUE, "behind": GREY}
 ROW = 22

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recallbench.reports.load import StoredRun
 from recallbench.reports.standing import Standing
+from recallbench.runs.load import StoredRun
 
 
 @dataclass(frozen=True, slots=True)

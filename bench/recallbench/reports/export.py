@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from recallbench.reports.safe import cell
 from recallbench.reports.section import Section
+from recallbench.text.escape import cell
 
 Value = str | float | int | None
 

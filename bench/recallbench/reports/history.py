@@ -15,11 +15,11 @@ from typing import Any
 from recallbench.measures import parse_measure
 from recallbench.reports import charts, images
 from recallbench.reports.chart_parts import Spec, short_names
-from recallbench.reports.figures import bounds, number
 from recallbench.reports.html import page
 from recallbench.reports.payload import packed
 from recallbench.reports.words import LANGS, Both, Lang, say
-from recallbench.stats import Interval
+from recallbench.statistics.intervals import Interval
+from recallbench.text.numbers import bounds, number
 from recallstack.errors import InputError
 
 SUMMARY, MANIFEST = "summary.json", "manifest.json"

@@ -11,11 +11,11 @@ from typing import Any
 from recallbench.reports import charts, images
 from recallbench.reports.inputs import ScenarioResult
 from recallbench.reports.payload import packed, questions_payload
-from recallbench.reports.safe import clipped, visible
 from recallbench.reports.scenarios_view import scenarios_view
 from recallbench.reports.section import Section
 from recallbench.reports.view import section_view
 from recallbench.reports.words import LANGS, Both, Lang, say, words
+from recallbench.text.escape import clipped, visible
 
 TOP = 20
 """Rows of each list that the table of questions shows."""

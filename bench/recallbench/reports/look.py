@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recallbench.reports.figures import number
 from recallbench.reports.standing import Standing
 from recallbench.reports.words import Both, outcome, say
+from recallbench.text.numbers import number
 
 LOOKED_AT = 3
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from recallbench.evaluation import Evaluation
-from recallstack.trace import LOSSES
+from recallbench.evaluation.evaluate import Evaluation
+from recallstack.ranking.trace import LOSSES
 
 
 @dataclass(frozen=True, slots=True)

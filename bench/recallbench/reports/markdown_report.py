@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from recallbench.markdown import table
 from recallbench.reports import charts
 from recallbench.reports.chart_parts import Spec
-from recallbench.reports.figures import spread
 from recallbench.reports.inputs import ScenarioResult
-from recallbench.reports.safe import clipped, markdown
 from recallbench.reports.scenarios_view import scenarios_view
 from recallbench.reports.section import Section
 from recallbench.reports.view import View, facts, section_view
 from recallbench.reports.words import Both, Lang, say
+from recallbench.text.escape import clipped, markdown
+from recallbench.text.numbers import spread
+from recallbench.text.tables import table
 
 MOST_TEXT = 160
 """Characters of a question's text that a line shows."""

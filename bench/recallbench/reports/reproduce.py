@@ -7,11 +7,11 @@ from typing import Any
 
 from recallbench.datasets.registry import FORMATS
 from recallbench.datasets.registry import names as built_in
-from recallbench.evaluation import DEFAULT_MEASURES
-from recallbench.replay import NONE
-from recallbench.reports.load import StoredRun
-from recallstack.presets import presets
-from recallstack.recipes import to_dict
+from recallbench.evaluation.evaluate import DEFAULT_MEASURES
+from recallbench.runs.load import StoredRun
+from recallbench.scenarios.sessions import NONE
+from recallstack.ranking.presets import presets
+from recallstack.ranking.recipes import to_dict
 
 _REPLAYED = ("turns", "steps", "latency_ms", "step_ms", "rewinds", "cancels", "seed")
 

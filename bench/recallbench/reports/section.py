@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recallbench.aggregate import GROUPINGS, Cell, cells
 from recallbench.datasets.model import Question
-from recallbench.replay import NONE, system_name
+from recallbench.evaluation.aggregate import GROUPINGS, Cell, cells
 from recallbench.reports.costs import Cost, costs
 from recallbench.reports.inputs import Sweep
-from recallbench.reports.load import StoredRun
 from recallbench.reports.losses import Waterfall, waterfalls
-from recallbench.reports.publish import public
 from recallbench.reports.standing import Resolution, Standing, needed, resolutions, standing
 from recallbench.reports.verdict import Verdict, verdict
+from recallbench.runs.load import StoredRun
+from recallbench.runs.publish import public
+from recallbench.scenarios.sessions import NONE, system_name
 from recallstack.errors import InputError
 
 GROUPED = ("category", "lang", "split", "corpus")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recallbench.aggregate import cells, clusters_of
-from recallbench.evaluation import Evaluation
-from recallbench.paired import detectable_difference, holm, questions_needed, randomization_p, units_of
-from recallbench.stats import Interval, mean_interval
+from recallbench.evaluation.aggregate import cells, clusters_of
+from recallbench.evaluation.evaluate import Evaluation
+from recallbench.statistics.intervals import Interval, mean_interval
+from recallbench.statistics.paired import detectable_difference, holm, questions_needed, randomization_p, units_of
 
 Float = NDArray[np.float64]
 ALPHA = 0.05

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recallbench.aggregate import clusters_of
-from recallbench.reports.figures import bounds, equation, fine, number, percent, spread
+from recallbench.evaluation.aggregate import clusters_of
+from recallbench.evaluation.trust import JUDGED_ENOUGH, Check
 from recallbench.reports.look import LookAt, look_at
 from recallbench.reports.standing import Standing, resolutions
 from recallbench.reports.words import Both, listed, say, words
-from recallbench.stats import FEW_CLUSTERS, Interval, mean_interval
-from recallbench.trust import JUDGED_ENOUGH, Check
+from recallbench.statistics.intervals import FEW_CLUSTERS, Interval, mean_interval
+from recallbench.text.numbers import bounds, equation, fine, number, percent, spread
 
 
 @dataclass(frozen=True, slots=True)

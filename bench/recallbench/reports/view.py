@@ -6,11 +6,11 @@ import json
 import math
 from typing import Any
 
-from recallbench.reports.figures import bounds, fine, mark, number, probability
 from recallbench.reports.reproduce import command
 from recallbench.reports.section import Section
 from recallbench.reports.words import Both, listed, outcome, say, words
-from recallbench.stats import Interval
+from recallbench.statistics.intervals import Interval
+from recallbench.text.numbers import bounds, fine, mark, number, probability
 
 View = dict[str, Any]
 

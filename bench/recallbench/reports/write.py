@@ -13,7 +13,7 @@ from recallbench.reports.markdown_report import images_of, index_markdown, repor
 from recallbench.reports.report_summary import summary_json
 from recallbench.reports.section import Section
 from recallbench.reports.words import Lang
-from recallbench.runs import slug
+from recallbench.runs.store import slug
 from recallstack.errors import InputError
 
 

@@ -15,11 +15,12 @@ from unittest import mock
 
 import numpy as np
 
-from recallstack import fusion, inject
-from recallstack.candidates import Candidates, Scores
-from recallstack.fusion import Fusion, among, combine
-from recallstack.session import turn
-from recallstack.specs import CHANNEL_ORDER, ChannelName
+from recallstack.ranking import fusion
+from recallstack.ranking import injection as inject
+from recallstack.ranking.candidates import Candidates, Scores
+from recallstack.ranking.fusion import Fusion, among, combine
+from recallstack.ranking.specs import CHANNEL_ORDER, ChannelName
+from recallstack.systems.session import turn
 
 Lists = Mapping[ChannelName, Candidates]
 

@@ -30,7 +30,7 @@ def implementation_of(
     if spec == "reference":
         return Reference()
     if spec in (configured or {}) or not spec.startswith("python:"):
-        from recallbench.systems.specs import parse
+        from recallbench.systems.spec import parse
 
         one = parse(spec, configured)
         if one.kind != "recipe":

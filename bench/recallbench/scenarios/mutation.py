@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from recallbench.markdown import table
 from recallbench.scenarios.base import Implementation
 from recallbench.scenarios.engine import unmet
 from recallbench.scenarios.model import Scenario, Switch
+from recallbench.text.tables import table
 
 
 @dataclass(frozen=True, slots=True)

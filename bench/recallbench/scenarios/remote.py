@@ -20,7 +20,8 @@ from recallbench.scenarios.reference import Reference
 from recallbench.systems.external import ExternalSystem
 from recallbench.systems.faults import Fault, Lost
 from recallbench.systems.settings import StdioSettings
-from recallbench.systems.specs import Spec, external
+from recallbench.systems.spec import Spec
+from recallbench.systems.specs import external
 from recallbench.systems.stdio import StdioConnection
 from recallstack.errors import InputError
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from recallbench.markdown import table
 from recallbench.scenarios.engine import Result
+from recallbench.text.tables import table
 
 _MARK = {"passed": "ok", "failed": "FAIL", "not-applicable": "n/a"}
 _SAYS = {"fixed": "", "legacy": "symptom shown", "mutant": "mutant caught"}

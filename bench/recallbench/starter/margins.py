@@ -16,9 +16,9 @@ FALLBACK = 0.05
 
 def proposed(labelled: LabelledSet, measures: tuple[str, ...], progress: Callable[[str], None]) -> dict[str, float]:
     """measure -> detectable drop of the median pair of PRESETS, rounded up to STEP."""
-    from recallbench.cache import CandidateCache, cache_folder
-    from recallbench.datasets.power_report import power_report
-    from recallbench.experiment import Experiment
+    from recallbench.cache.candidates import CandidateCache, cache_folder
+    from recallbench.evaluation.experiment import Experiment
+    from recallbench.labelling.power import power_report
 
     result = Experiment(labelled, PRESETS, measures, cache=CandidateCache(cache_folder()), progress=progress)
     found = power_report(result.evaluations[0])

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from recallbench.datasets import jsonl, native
+from recallbench.datasets import jsonl
 from recallbench.datasets.model import SetInfo
-from recallbench.datasets.notes import read_notes
+from recallbench.datasets.readers import native
+from recallbench.datasets.readers.notes import read_notes
 from recallbench.datasets.skips import Skips
 from recallbench.datasets.write import whole, write_info, write_memories, write_questions
 from recallbench.starter.questions import known_items
 from recallstack.errors import InputError
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 
 def memories_of(notes: Path | None, memories: Path | None) -> list[Memory]:

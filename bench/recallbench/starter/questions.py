@@ -13,10 +13,10 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
-from recallbench.datasets.grow_text import VALUES, pieces
 from recallbench.datasets.model import Question
+from recallbench.labelling.grow_text import VALUES, pieces
 from recallstack.errors import InputError
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 WORDS = 4
 """Words of a question."""

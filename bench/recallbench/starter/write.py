@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from recallbench.systems.specs import kind_of
+from recallbench.systems.spec import kind_of
 from recallstack.errors import InputError
 
 Ci = Literal["github", "gitlab", "none"]

@@ -9,7 +9,7 @@ from recallstack.errors import InputError
 
 ADAPTERS = {
     "javascript": {"recallbench.mjs": "adapters/recallbench.mjs", "recallbench.d.mts": "adapters/recallbench.d.mts"},
-    "python": {"recallbench_adapter.py": "adapter.py"},
+    "python": {"recallbench_adapter.py": "adapters/python.py"},
 }
 """language -> file name in the plugin's project -> file of this package."""
 

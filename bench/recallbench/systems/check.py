@@ -16,7 +16,8 @@ from recallbench.systems.faults import Fault, Lost
 from recallbench.systems.loops import run_async
 from recallbench.systems.recipe import recipe_of
 from recallbench.systems.runfile import RunFile, read_saved
-from recallbench.systems.specs import Spec, external
+from recallbench.systems.spec import Spec
+from recallbench.systems.specs import external
 from recallbench.systems.stdio import StdioConnection
 
 ALL = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from recallbench.datasets.model import LabelledSet, Question, Session, SetInfo
-from recallstack.rows import Corpus, Memory
+from recallstack.ranking.rows import Corpus, Memory
 
 FIRST, SECOND, EMPTY = "check-a", "check-b", "check-c"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from recallstack.errors import InputError
-from recallstack.presets import presets
+from recallstack.ranking.presets import presets
 
 FILES = ("recallbench.toml", "pyproject.toml")
 """Where systems are looked for, the first that has any."""

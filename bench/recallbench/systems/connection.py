@@ -8,7 +8,7 @@ from typing import Protocol
 
 from recallbench.datasets.model import Question
 from recallbench.systems.wire import Hello, Reply
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 
 class Connection(Protocol):

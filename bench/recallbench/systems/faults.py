@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recallstack.text import cut
+from recallstack.ranking.text import cut
 
 LINE = 200
 """Characters of a system's own words in a message."""

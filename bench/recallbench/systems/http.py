@@ -12,9 +12,9 @@ from recallbench.datasets.model import Question, Session
 from recallbench.systems.faults import Fault, Lost, one_line
 from recallbench.systems.settings import HttpSettings
 from recallbench.systems.wire import Hello, Hit, Reply
-from recallstack.preretrieval.contract import TOP_K_LIMIT, RetrieverError, SearchRequest
-from recallstack.preretrieval.http_retriever import HttpRetriever
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
+from recallstack.systems.preretrieval.contract import TOP_K_LIMIT, RetrieverError, SearchRequest
+from recallstack.systems.preretrieval.http_retriever import HttpRetriever
 
 _HINTS = {
     "HTTP 429": "; it asks for fewer questions: lower concurrency, or lift its limit for the run",

@@ -14,7 +14,7 @@ from recallbench.systems.mcp_shape import Shape, Tool, rows_of, saved_id, shape_
 from recallbench.systems.settings import McpHttpSettings, McpSettings
 from recallbench.systems.wire import Hello, Reply, read_hits
 from recallstack.errors import InputError
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 if TYPE_CHECKING:
     from mcp import Client

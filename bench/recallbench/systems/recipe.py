@@ -12,11 +12,11 @@ from recallbench.datasets.model import LabelledSet, Question
 from recallbench.datasets.scope import scope_of
 from recallbench.systems.base import SystemRun, TraceRow
 from recallstack.errors import InputError
-from recallstack.pipeline import Answer, Query, Retrieve, answer
-from recallstack.presets import preset
-from recallstack.recipes import InjectRecipe, Recipe, from_file, to_dict
-from recallstack.rows import Corpus
-from recallstack.trace import LOSSES, stage_ranks, waterfall
+from recallstack.ranking.pipeline import Answer, Query, Retrieve, answer
+from recallstack.ranking.presets import preset
+from recallstack.ranking.recipes import InjectRecipe, Recipe, from_file, to_dict
+from recallstack.ranking.rows import Corpus
+from recallstack.ranking.trace import LOSSES, stage_ranks, waterfall
 
 
 def recipe_of(spec: str) -> Recipe:

@@ -7,22 +7,20 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from recallbench.datasets.model import LabelledSet
-from recallbench.match import trec_order
 from recallbench.systems.base import Match, Observed, SystemRun
 from recallbench.systems.faults import Fault, one_line
 from recallbench.systems.matching import Matcher, read_id_map
 from recallbench.systems.settings import RunSettings, Settings, public_values
+from recallbench.systems.spec import Spec, digest, shown
 from recallbench.systems.wire import Hit
-from recallbench.trec import read_run
+from recallbench.trec.files import read_run
+from recallbench.trec.order import trec_order
 from recallstack.errors import InputError
-
-if TYPE_CHECKING:
-    from recallbench.systems.specs import Spec
 
 
 class RunFile:
@@ -32,8 +30,6 @@ class RunFile:
     """
 
     def __init__(self, one: Spec, settings: Settings) -> None:
-        from recallbench.systems.specs import _digest, shown
-
         assert isinstance(settings, RunSettings)
         self.path = (one.folder or Path()) / one.rest
         self.settings = settings
@@ -43,11 +39,11 @@ class RunFile:
         self.spec: dict[str, Any] = {
             "system": "run",
             "file": shown(str(one.rest)),
-            "content": _digest(self.path.read_bytes()),
+            "content": digest(self.path.read_bytes()),
             "settings": public_values(settings),
         }
         if self._id_map:
-            self.spec["id_map"] = _digest(repr(sorted(self._id_map.items())).encode())
+            self.spec["id_map"] = digest(repr(sorted(self._id_map.items())).encode())
 
     def run(self, labelled: LabelledSet, depth: int) -> SystemRun:
         """The first `depth` saved rows of each question."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from recallstack.errors import InputError
-from recallstack.preretrieval.contract import TOP_K_LIMIT
+from recallstack.systems.preretrieval.contract import TOP_K_LIMIT
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Count = Annotated[int, Meta(ge=0)]

@@ -1,73 +1,28 @@
-"""What `--system` takes, as systems."""
+"""The systems that the specs of `--system` name."""
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
-import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from recallbench.systems.base import System
 from recallbench.systems.config import Configured, configured_systems
 from recallbench.systems.recipe import RecipeSystem, recipe_of
-from recallbench.systems.settings import KINDS, Asking, Kind, Settings, keys_of, public_values, settings_of
+from recallbench.systems.runfile import RunFile
+from recallbench.systems.settings import Asking, Settings, keys_of, public_values, settings_of
+from recallbench.systems.spec import Spec, command_of, digest, parse, public_url, shown
 from recallstack.errors import InputError
-from recallstack.pipeline import Retrieve
-from recallstack.presets import presets
-from recallstack.recipes import Recipe
+from recallstack.ranking.pipeline import Retrieve
+from recallstack.ranking.presets import presets
+from recallstack.ranking.recipes import Recipe
 
 HASHED_BYTES = 50_000_000
 """Largest file of a command whose content is hashed into a run's id."""
-_NAME = re.compile(r"([\w.+-]+)=(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """A spec that was taken apart: `[NAME=]KIND:REST`. where: how messages begin."""
-
-    kind: Kind
-    rest: str
-    name: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    where: str = ""
-    folder: Path | None = None
-
-
-def parse(spec: str, configured: Mapping[str, Configured] | None = None) -> Spec:
-    """A spec as it is given. What has no kind in front is a system of the configuration, or else a recipe.
-
-    Raises InputError for a spec that says nothing.
-    """
-    where = f"--system {spec}"
-    one = (configured or {}).get(spec)
-    if one is not None:
-        found = parse(one.spec)
-        return Spec(found.kind, found.rest, spec, one.values, one.where, one.folder)
-    named = _NAME.fullmatch(spec)
-    if named and kind_of(named[2]) is not None:
-        found = parse(named[2])
-        return Spec(found.kind, found.rest, named[1], {}, where)
-    kind = kind_of(spec)
-    if kind is None:
-        return Spec("recipe", spec, where=where)
-    rest = spec if spec.startswith(("http://", "https://")) else spec.partition(":")[2]
-    if not rest.strip():
-        raise InputError(f"{where}: nothing stands after {kind}:")
-    return Spec(kind, rest.strip(), where=where)
-
-
-def kind_of(spec: str) -> Kind | None:
-    """The kind in front of a spec, None where there is none."""
-    if spec.startswith("https://"):
-        return "http"
-    return next((kind for kind in KINDS if spec.startswith(f"{kind}:")), None)
 
 
 def systems_of(
@@ -125,8 +80,6 @@ def external(one: Spec, overrides: Mapping[str, Any] | None = None) -> System:
     settings = settings_of(one.kind, {**one.values, **given}, one.where)
     settings = _resolved(settings, one)
     if one.kind == "run":
-        from recallbench.systems.runfile import RunFile
-
         return RunFile(one, settings)
     from recallbench.systems.external import ExternalSystem
     from recallbench.systems.matching import read_id_map
@@ -136,7 +89,7 @@ def external(one: Spec, overrides: Mapping[str, Any] | None = None) -> System:
     id_map = read_id_map(Path(settings.id_map)) if settings.id_map else None
     values = {"system": one.kind, **spec, "settings": public_values(settings)}
     if id_map is not None:
-        values["id_map"] = _digest(repr(sorted(id_map.items())).encode())
+        values["id_map"] = digest(repr(sorted(id_map.items())).encode())
     return ExternalSystem(one.name or name, values, settings, connect, id_map)
 
 
@@ -195,17 +148,6 @@ def _way(one: Spec, settings: Settings) -> tuple[Callable[[], Any], dict[str, An
     return mcp_address(address, settings), spec, urlsplit(address).netloc.rpartition("@")[2]
 
 
-def command_of(one: Spec) -> list[str]:
-    """The words of a command, as a shell would split them; there is no shell. Raises InputError for an open quote."""
-    try:
-        words = shlex.split(one.rest, posix=os.name != "nt")
-    except ValueError as error:
-        raise InputError(f"{one.where}: {error}") from None
-    if not words or not words[0]:
-        raise InputError(f"{one.where}: no command")
-    return words
-
-
 def _address(one: Spec) -> str:
     parts = urlsplit(one.rest)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -219,18 +161,6 @@ def _command_name(command: Sequence[str]) -> str:
     return PurePath((files or command)[0]).name
 
 
-def shown(word: str) -> str:
-    """A word of a command without a path of this machine."""
-    path = PurePath(word)
-    return f"…/{path.name}" if path.is_absolute() else word
-
-
-def public_url(url: str) -> str:
-    """An address without user, password, query and fragment."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
 def _files(command: Sequence[str], folder: Path | None) -> dict[str, str]:
     """Name -> hash of the files that a command names: another version of a plugin is another system."""
     out = {}
@@ -238,11 +168,7 @@ def _files(command: Sequence[str], folder: Path | None) -> dict[str, str]:
         path = (folder or Path()) / word
         try:
             if path.is_file() and path.stat().st_size <= HASHED_BYTES:
-                out[path.name] = _digest(path.read_bytes())
+                out[path.name] = digest(path.read_bytes())
         except (OSError, ValueError):
             continue  # a word that is no path
     return out
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:12]

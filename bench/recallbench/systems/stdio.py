@@ -24,7 +24,7 @@ from recallbench.systems.wire import (
     read_ids,
     read_reply,
 )
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 _HEAD_ID = re.compile(rb'"id"\s*:\s*(\d+)\s*[,}]')
 _CLEAN = "keep standard output for answers (print to standard error, or answer on --stdio-fd 3)"

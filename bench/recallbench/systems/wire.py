@@ -11,7 +11,7 @@ import msgspec
 
 from recallbench.datasets.model import Question
 from recallbench.systems.faults import Fault, one_line
-from recallstack.rows import Memory
+from recallstack.ranking.rows import Memory
 
 PROTOCOL = 1
 SCORELESS = math.nan

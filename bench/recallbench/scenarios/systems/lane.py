@@ -12,12 +12,12 @@ import msgspec
 from recallbench.scenarios.base import Vocabulary
 from recallbench.scenarios.model import Given, Switch
 from recallstack.errors import InputError
-from recallstack.lane.clamp import WINDOW, clamp, output_cap
-from recallstack.lane.classify import AGENT, REVIEW_POLICY
-from recallstack.lane.framing import OPEN_TAG, PREAMBLE
-from recallstack.lane.pipeline import Outcome, Pipeline
-from recallstack.lane.switches import Switches
-from recallstack.lane.wires import Wire, input_tokens
+from recallstack.systems.lane.clamp import WINDOW, clamp, output_cap
+from recallstack.systems.lane.classify import AGENT, REVIEW_POLICY
+from recallstack.systems.lane.framing import OPEN_TAG, PREAMBLE
+from recallstack.systems.lane.pipeline import Outcome, Pipeline
+from recallstack.systems.lane.switches import Switches
+from recallstack.systems.lane.wires import Wire, input_tokens
 
 SWITCHES = frozenset(one.name for one in dataclasses.fields(Switches))
 WIRE: Wire = "openai-chat"

@@ -15,13 +15,13 @@ from recallbench.scenarios.systems.memory_host import Host
 from recallbench.scenarios.systems.memory_process import FAILS, Model
 from recallbench.scenarios.systems.notes_words import read
 from recallstack.errors import InputError
-from recallstack.memory import Switches
-from recallstack.memory.errors import StoreError
-from recallstack.memory.lifecycle import Outcome
-from recallstack.memory.loop import closed_loop
-from recallstack.memory.model import Candidate, NewMemory, Receipt
-from recallstack.memory.portal import PortalStatus
-from recallstack.memory.recall import Recalled
+from recallstack.systems.memory import Switches
+from recallstack.systems.memory.errors import StoreError
+from recallstack.systems.memory.lifecycle import Outcome
+from recallstack.systems.memory.loop import closed_loop
+from recallstack.systems.memory.model import Candidate, NewMemory, Receipt
+from recallstack.systems.memory.portal import PortalStatus
+from recallstack.systems.memory.recall import Recalled
 
 SWITCHES = frozenset(one.name for one in dataclasses.fields(Switches))
 VOCABULARY = Vocabulary(

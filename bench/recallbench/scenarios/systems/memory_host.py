@@ -12,12 +12,12 @@ from typing import Any
 from recallbench.scenarios.systems import memory_words as words
 from recallbench.scenarios.systems.memory_process import LoopClock, Model, Stores
 from recallstack.errors import InputError
-from recallstack.memory import Switches
-from recallstack.memory.admin import Admin
-from recallstack.memory.extraction import model_extractor
-from recallstack.memory.model import NewMemory
-from recallstack.memory.portal import Portal
-from recallstack.memory.services import RecallEvent, Settings
+from recallstack.systems.memory import Switches
+from recallstack.systems.memory.admin import Admin
+from recallstack.systems.memory.extraction import model_extractor
+from recallstack.systems.memory.model import NewMemory
+from recallstack.systems.memory.portal import Portal
+from recallstack.systems.memory.services import RecallEvent, Settings
 
 
 class Host:

@@ -13,14 +13,14 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from recallstack.errors import InputError
-from recallstack.memory.database import Database
-from recallstack.memory.memories import M, Memories
-from recallstack.memory.model import Stored
-from recallstack.memory.pgvectors import PgVectors
-from recallstack.memory.schema import CANDIDATES, MEMORIES, RUNS
-from recallstack.memory.services import open_stores
-from recallstack.memory.vectors import LocalVectors
-from recallstack.session.clock import Timer
+from recallstack.systems.memory.database import Database
+from recallstack.systems.memory.memories import M, Memories
+from recallstack.systems.memory.model import Stored
+from recallstack.systems.memory.pgvectors import PgVectors
+from recallstack.systems.memory.schema import CANDIDATES, MEMORIES, RUNS
+from recallstack.systems.memory.services import open_stores
+from recallstack.systems.memory.vectors import LocalVectors
+from recallstack.systems.session.clock import Timer
 
 EPOCH_MS = 1_700_000_000_000
 """The time when the loop's clock says 0."""

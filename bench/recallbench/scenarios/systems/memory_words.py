@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from recallstack.memory import Modes
-from recallstack.memory.modes import InjectionMode, RolloutMode
-from recallstack.rows import MemoryType
+from recallstack.ranking.rows import MemoryType
+from recallstack.systems.memory import Modes
+from recallstack.systems.memory.modes import InjectionMode, RolloutMode
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -22,7 +22,7 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Settings(Words, frozen=True, omit_defaults=True):
     """`given.config`, and what `start` changes. What is not set has the documented default.
 
-    The first eight are the rollout (`recallstack.memory.Modes`). embedder: empty: `given.vectors`, or, without
+    The first eight are the rollout (`recallstack.systems.memory.Modes`). embedder: empty: `given.vectors`, or, without
     them, hash3. inject: memories in a prompt at most. bound: candidates of a user that are kept without a table.
     """
 
@@ -49,7 +49,7 @@ class Settings(Words, frozen=True, omit_defaults=True):
 
     @property
     def of_memory(self) -> dict[str, Any]:
-        """The settings that `recallstack.memory.services.Settings` has under the same name."""
+        """The settings that `recallstack.systems.memory.services.Settings` has under the same name."""
         names = ("orchestration", "inject", "worker_interval_ms", "bound", "backfill_batch")
         return {name: getattr(self, name) for name in names}
 

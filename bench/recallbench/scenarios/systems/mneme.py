@@ -14,23 +14,23 @@ import numpy as np
 from recallbench.scenarios.base import Vocabulary
 from recallbench.scenarios.faults import FAULTS
 from recallbench.scenarios.model import Given, Switch
-from recallstack.candidates import Candidates
-from recallstack.channels import Retrieved, retrieve
-from recallstack.channels.vector import VectorIndex, search
 from recallstack.errors import InputError
-from recallstack.inject import Scope
-from recallstack.pipeline import Answer, Query, answer
-from recallstack.recipes import INJECTION_SWITCHES, InjectRecipe, SearchRecipe, from_dict
-from recallstack.rows import Corpus, Memory
-from recallstack.session.block import BlockConfig
-from recallstack.session.clock import RealClock
-from recallstack.session.log import CLAIMED, NOTIFICATIONS, REWOUND, SPLICED, SURFACE, TURN_END, SessionLog
-from recallstack.session.prefetch import QueryVectors
-from recallstack.session.query import LiveQueries
-from recallstack.session.sources import LiveSource
-from recallstack.session.switches import Switches
-from recallstack.session.turn import InjectionSession
-from recallstack.specs import ChannelSpec, VectorSpec
+from recallstack.ranking.candidates import Candidates
+from recallstack.ranking.channels import Retrieved, retrieve
+from recallstack.ranking.channels.vector import VectorIndex, search
+from recallstack.ranking.injection import Scope
+from recallstack.ranking.pipeline import Answer, Query, answer
+from recallstack.ranking.recipes import INJECTION_SWITCHES, InjectRecipe, SearchRecipe, from_dict
+from recallstack.ranking.rows import Corpus, Memory
+from recallstack.ranking.specs import ChannelSpec, VectorSpec
+from recallstack.systems.session.block import BlockConfig
+from recallstack.systems.session.clock import RealClock
+from recallstack.systems.session.log import CLAIMED, NOTIFICATIONS, REWOUND, SPLICED, SURFACE, TURN_END, SessionLog
+from recallstack.systems.session.prefetch import QueryVectors
+from recallstack.systems.session.query import LiveQueries
+from recallstack.systems.session.sources import LiveSource
+from recallstack.systems.session.switches import Switches
+from recallstack.systems.session.turn import InjectionSession
 
 _SEARCH = frozenset({"recipe", "mode", "k", "weighted", "channels", "pool"})
 _INJECT = frozenset({"max_items", "importance_threshold", "scope", "selective_rerank", "drop_superseded", "floor"})

@@ -20,9 +20,9 @@ from recallbench.scenarios.model import Given, Switch
 from recallbench.scenarios.systems import notes_words as words
 from recallbench.scenarios.systems.notes_folder import Folder
 from recallstack.errors import InputError
-from recallstack.notes import Message, Notes, NotesConfig, Prompt, Section, Switches, SyncReport
-from recallstack.notes.prompt import SECTION_NAME
-from recallstack.notes.vectors import QWEN3_INSTRUCTION
+from recallstack.systems.notes import Message, Notes, NotesConfig, Prompt, Section, Switches, SyncReport
+from recallstack.systems.notes.prompt import SECTION_NAME
+from recallstack.systems.notes.vectors import QWEN3_INSTRUCTION
 
 SWITCHES = frozenset(one.name for one in dataclasses.fields(Switches))
 ROLES = {"user/message": "user", "assistant/message": "assistant"}

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from recallstack.errors import InputError
-from recallstack.notes import ChunkRule
+from recallstack.systems.notes import ChunkRule
 
 Words = TypeVar("Words", bound=msgspec.Struct)
 

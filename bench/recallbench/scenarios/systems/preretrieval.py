@@ -12,12 +12,12 @@ import msgspec
 from recallbench.scenarios.base import Vocabulary
 from recallbench.scenarios.model import Given, Switch
 from recallstack.errors import InputError
-from recallstack.preretrieval.billing import billed_tokens
-from recallstack.preretrieval.contract import Hit, RetrieverError, SearchRequest, SearchResponse
-from recallstack.preretrieval.engine import PreRetrieval, PreRetrievalConfig
-from recallstack.preretrieval.log import Event
-from recallstack.preretrieval.retriever import InProcessRetriever
-from recallstack.preretrieval.switches import Switches
+from recallstack.systems.preretrieval.billing import billed_tokens
+from recallstack.systems.preretrieval.contract import Hit, RetrieverError, SearchRequest, SearchResponse
+from recallstack.systems.preretrieval.engine import PreRetrieval, PreRetrievalConfig
+from recallstack.systems.preretrieval.log import Event
+from recallstack.systems.preretrieval.retriever import InProcessRetriever
+from recallstack.systems.preretrieval.switches import Switches
 
 SWITCHES = frozenset(one.name for one in dataclasses.fields(Switches))
 _SETTINGS = frozenset(one.name for one in dataclasses.fields(PreRetrievalConfig)) - {"switches"}
